@@ -83,9 +83,9 @@ class Python:
 
     def call(self, *values: object, **named: object) -> Python:
         """Call it with values, which become constants, and with other expressions."""
-        given = [literal(value) for value in values]
-        given += [f"{_names(name)}={literal(value)}" for name, value in named.items()]
-        return Python(f"{self.code}({', '.join(given)})")
+        arguments = [literal(value) for value in values]
+        arguments += [f"{_names(name)}={literal(value)}" for name, value in named.items()]
+        return Python(f"{self.code}({', '.join(arguments)})")
 
     def line(self, limit: int = LINE_CHARS) -> str:
         """Return it as one line of code, or a comment where it is too long."""
@@ -108,7 +108,8 @@ def literal(value: object) -> str:
     if isinstance(value, float):
         return float.__repr__(value) if math.isfinite(value) else f"float('{float(value)}')"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{literal(key)}: {literal(one)}' for key, one in value.items())}}}"
+        items = (f"{literal(key)}: {literal(element)}" for key, element in value.items())
+        return f"{{{', '.join(items)}}}"
     if isinstance(value, tuple):
         inner = ", ".join(map(literal, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
@@ -154,8 +155,8 @@ def magic(*words: str, options: Mapping[str, object] | None = None) -> str:
         if value is True:
             written.append(flag)
             continue
-        for one in value if isinstance(value, list | tuple) else (value,):
-            written += [flag, word(str(one))]
+        for element in value if isinstance(value, list | tuple) else (value,):
+            written += [flag, word(str(element))]
     line = " ".join(written)
     return line if len(line) <= LINE_CHARS else TOO_LONG
 
@@ -174,17 +175,21 @@ def word(text: str) -> str:
             if quote not in text:
                 return f"{quote}{text}{quote}"
     quote = '"' if "'" in text and '"' not in text else "'"
-    inner = "".join(_escaped(one) if one == quote or _is_escaped(one) else
-                    "\\\\" if one == "\\" else one for one in text)  # fmt: skip
+    inner = "".join(_escaped(character) if character == quote or _is_escaped(character) else
+                    "\\\\" if character == "\\" else character for character in text)  # fmt: skip
     return f"U&{quote}{inner}{quote}"
 
 
-def _is_escaped(one: str) -> bool:
-    return one in _FILLED or not one.isprintable() or INVISIBLE.match(one) is not None
+def _is_escaped(character: str) -> bool:
+    return (
+        character in _FILLED
+        or not character.isprintable()
+        or INVISIBLE.match(character) is not None
+    )
 
 
-def _escaped(one: str) -> str:
-    number = ord(one)
+def _escaped(character: str) -> str:
+    number = ord(character)
     return f"\\{number:04X}" if number < 0x10000 else f"\\+{number:06X}"
 
 
@@ -193,7 +198,7 @@ def shell_variable(name: str, value: str) -> str:
 
     Raises InternalError.
     """
-    if not all(one.isprintable() for one in value) or INVISIBLE.search(value):
+    if not all(character.isprintable() for character in value) or INVISIBLE.search(value):
         return ""
     return f"export {_names(name)}={shlex.quote(value)}"
 
@@ -234,55 +239,59 @@ def split(line: str, fill: Fill | None = None) -> list[Word]:
     Raises InvalidInputError when a quote is not closed, or an escape or a name is none.
     """
     words: list[Word] = []
-    at = 0
+    position = 0
     while True:
-        while at < len(line) and line[at] in _SPACES:
-            at += 1
-        if at == len(line):
+        while position < len(line) and line[position] in _SPACES:
+            position += 1
+        if position == len(line):
             return words
-        found, at = _word_at(line, at, fill)
-        words.append(found)
+        word, position = _word_at(line, position, fill)
+        words.append(word)
 
 
-def _word_at(line: str, at: int, fill: Fill | None) -> tuple[Word, int]:
+def _word_at(line: str, position: int, fill: Fill | None) -> tuple[Word, int]:
     parts: list[str] = []
-    start, is_plain = at, True
-    while at < len(line) and line[at] not in _SPACES:
-        begin = at
-        if line.startswith(("U&'", 'U&"'), at):
-            end = _closed(line, at + 2)
-            parts.append(_ESCAPE.sub(_character, line[at + 3 : end]))
-            is_literal, at = True, end + 1
-        elif line[at] in "'\"":
-            end = _closed(line, at)
-            inner = line[at + 1 : end]
-            parts.append(inner if line[at] == "'" else _filled_in(inner, fill))
-            is_literal, at = True, end + 1
+    start, is_plain = position, True
+    while position < len(line) and line[position] not in _SPACES:
+        begin = position
+        if line.startswith(("U&'", 'U&"'), position):
+            end = _closed(line, position + 2)
+            parts.append(_ESCAPE.sub(_character, line[position + 3 : end]))
+            is_literal, position = True, end + 1
+        elif line[position] in "'\"":
+            end = _closed(line, position)
+            inner = line[position + 1 : end]
+            parts.append(inner if line[position] == "'" else _filled_in(inner, fill))
+            is_literal, position = True, end + 1
         else:
-            end = _unquoted_end(line, at, fill)
-            raw = line[at:end]
+            end = _unquoted_end(line, position, fill)
+            raw = line[position:end]
             parts.append(_filled_in(raw, fill))
-            is_literal, at = fill is not None and _begins_filled(raw), end
+            is_literal, position = fill is not None and _begins_filled(raw), end
         if begin == start:
             is_plain = not is_literal
-    return Word("".join(parts), is_plain), at
+    return Word("".join(parts), is_plain), position
 
 
-def _unquoted_end(line: str, at: int, fill: Fill | None) -> int:
+def _unquoted_end(line: str, position: int, fill: Fill | None) -> int:
     """Return where the part of a word that has no quotes ends; what is in braces belongs to it."""
-    start = at
-    while at < len(line) and line[at] not in _SPACES and line[at] not in "'\"":
-        braces = _BRACES.match(line, at) if fill is not None else None
-        at = braces.end() if braces is not None else at + 1
-    is_quoted = at < len(line) and line[at] not in _SPACES
-    return at - 2 if is_quoted and at - 2 > start and line[at - 2 : at] == "U&" else at
+    start = position
+    while position < len(line) and line[position] not in _SPACES and line[position] not in "'\"":
+        braces = _BRACES.match(line, position) if fill is not None else None
+        position = braces.end() if braces is not None else position + 1
+    is_quoted = position < len(line) and line[position] not in _SPACES
+    return (
+        position - 2
+        if is_quoted and position - 2 > start and line[position - 2 : position] == "U&"
+        else position
+    )
 
 
-def _closed(line: str, at: int) -> int:
-    """Return where the quote that opens at ``at`` closes."""
-    end = line.find(line[at], at + 1)
+def _closed(line: str, position: int) -> int:
+    """Return where the quote that opens at ``position`` closes."""
+    end = line.find(line[position], position + 1)
     if end < 0:
-        raise InvalidInputError(f"a quote is not closed: {_start(line[at:])}")
+        raise InvalidInputError(f"a quote is not closed: {_start(line[position:])}")
     return end
 
 
@@ -300,25 +309,25 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _begins_filled(raw: str) -> bool:
-    found = _NAME.match(raw)
-    return found is not None and (found["name"] or found["short"]) is not None
+    match = _NAME.match(raw)
+    return match is not None and (match["name"] or match["short"]) is not None
 
 
 def _filled_in(raw: str, fill: Fill | None) -> str:
     if fill is None or ("{" not in raw and "$" not in raw):
         return raw
-    return _NAME.sub(lambda found: _value(found, fill), raw)
+    return _NAME.sub(lambda match: _value(match, fill), raw)
 
 
-def _value(found: re.Match[str], fill: Fill) -> str:
-    if found["braced"]:
-        return f"{{{found['braced']}}}"
-    if found["dollar"]:
-        return f"${found['dollar']}"
-    name = found["name"] or found["short"]
+def _value(match: re.Match[str], fill: Fill) -> str:
+    if match["braced"]:
+        return f"{{{match['braced']}}}"
+    if match["dollar"]:
+        return f"${match['dollar']}"
+    name = match["name"] or match["short"]
     if not name.isidentifier():
         raise InvalidInputError(
-            f"{_start(found.group())} is not filled in: only the name of a variable is, such as "
+            f"{_start(match.group())} is not filled in: only the name of a variable is, such as "
             "{name}; give the value a name first, or put text with braces into single quotes"
         )
     return fill(name)

@@ -403,8 +403,8 @@ class CorruptFileError(FormatError, OSError):
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        found = (self.path, self.offset_bytes, self.expected, self.found, self.place)
-        return partial(type(self), advice=self._advice), found
+        fields = (self.path, self.offset_bytes, self.expected, self.found, self.place)
+        return partial(type(self), advice=self._advice), fields
 
     @property
     def problem(self) -> str:
@@ -415,8 +415,8 @@ class CorruptFileError(FormatError, OSError):
         offset = f" at byte {self.offset_bytes}" if self.offset_bytes is not None else ""
         place = f" ({self.place})" if self.place else ""
         expected = f": expected {self.expected}" if self.expected else ""
-        found = f", found {self.found}" if self.found else ""
-        return f"{self.path or 'data'} is damaged{offset}{place}{expected}{found}"
+        found_text = f", found {self.found}" if self.found else ""
+        return f"{self.path or 'data'} is damaged{offset}{place}{expected}{found_text}"
 
     def __str__(self) -> str:
         advice = f"; {self.advice}" if self.path else ""  # without a file there is none to restore

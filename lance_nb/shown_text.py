@@ -93,15 +93,15 @@ def visible_json(written: str) -> str:
 
 
 def _shown(match: re.Match[str]) -> str:
-    found = match.group()
-    return _SIGNS.get(found) or f"⟨U+{ord(found):04X}⟩"
+    character = match.group()
+    return _SIGNS.get(character) or f"⟨U+{ord(character):04X}⟩"
 
 
 def _escaped(match: re.Match[str]) -> str:
-    found = match.group()
-    if found == "\n":  # between the values: inside of a text, json.dumps has escaped it
-        return found
-    number = ord(found)
+    character = match.group()
+    if character == "\n":  # between the values: inside of a text, json.dumps has escaped it
+        return character
+    number = ord(character)
     if number < 0x10000:
         return f"\\u{number:04x}"
     number -= 0x10000

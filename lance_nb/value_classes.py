@@ -45,35 +45,35 @@ def _value_class(plain: type, options: dict[str, bool]) -> type:
         own.discard("__hash__")  # Python puts None there beside __eq__
     # Finds the fields, and writes no method.
     registered: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(plain)
-    found = dataclasses.fields(registered)
-    names = tuple(one.name for one in found)
+    fields = dataclasses.fields(registered)
+    names = tuple(field.name for field in fields)
     body = dict(registered.__dict__)
     for name in (*names, "__dict__", "__weakref__"):
         body.pop(name, None)
     body["__slots__"] = names
     kind: Any = type(registered)
-    made = kind(registered.__name__, registered.__bases__, body)
-    made.__qualname__ = registered.__qualname__
-    made.__dataclass_params__.frozen = True
-    methods = _frozen_methods(made, names)
+    rebuilt = kind(registered.__name__, registered.__bases__, body)
+    rebuilt.__qualname__ = registered.__qualname__
+    rebuilt.__dataclass_params__.frozen = True
+    methods = _frozen_methods(rebuilt, names)
     if "__init__" not in own:
-        methods["__init__"] = _later(made, found, "__init__")
-        methods["__signature__"] = _Signature(made, found)
+        methods["__init__"] = _later(rebuilt, fields, "__init__")
+        methods["__signature__"] = _Signature(rebuilt, fields)
     if options.get("repr", True):
-        methods["__repr__"] = _later(made, found, "__repr__")
+        methods["__repr__"] = _later(rebuilt, fields, "__repr__")
     if options.get("eq", True):
-        methods |= {name: _later(made, found, name) for name in ("__eq__", "__hash__")}
+        methods |= {name: _later(rebuilt, fields, name) for name in ("__eq__", "__hash__")}
     for name, method in methods.items():
         if name not in own:
-            setattr(made, name, method)
-    return cast("type", made)
+            setattr(rebuilt, name, method)
+    return cast("type", rebuilt)
 
 
-def _later(cls: Any, found: _Fields, name: str) -> Callable[..., Any]:
+def _later(cls: Any, fields: _Fields, name: str) -> Callable[..., Any]:
     """Stand in for a method until it is called, and have it written then."""
 
     def method(self: Any, *args: Any, **named: Any) -> Any:
-        written = _written_init(cls, found) if name == "__init__" else _written(cls, found, name)
+        written = _written_init(cls, fields) if name == "__init__" else _written(cls, fields, name)
         setattr(cls, name, written)
         return written(self, *args, **named)
 
@@ -81,29 +81,29 @@ def _later(cls: Any, found: _Fields, name: str) -> Callable[..., Any]:
     return method
 
 
-def _written_init(cls: Any, found: _Fields) -> Callable[..., None]:
+def _written_init(cls: Any, fields: _Fields) -> Callable[..., None]:
     """Write ``__init__`` for the fields of a class: one statement for each."""
     scope: dict[str, Any] = {"_unset": _UNSET}
     positional: list[str] = []
     named: list[str] = []
     lines: list[str] = []
-    for one in found:
-        name = value = parameter = one.name
+    for field in fields:
+        name = value = parameter = field.name
         scope[f"_set_{name}"] = cls.__dict__[name].__set__  # Slots let nobody else set them.
-        if one.default is not dataclasses.MISSING:
-            scope[f"_default_{name}"] = one.default
+        if field.default is not dataclasses.MISSING:
+            scope[f"_default_{name}"] = field.default
             parameter = f"{name}=_default_{name}"
-            value = name if one.init else f"_default_{name}"
-        elif one.default_factory is not dataclasses.MISSING:
-            scope[f"_make_{name}"] = one.default_factory
+            value = name if field.init else f"_default_{name}"
+        elif field.default_factory is not dataclasses.MISSING:
+            scope[f"_make_{name}"] = field.default_factory
             parameter = f"{name}=_unset"
             value = f"_make_{name}()"
-            value = f"{value} if {name} is _unset else {name}" if one.init else value
-        elif not one.init:
+            value = f"{value} if {name} is _unset else {name}" if field.init else value
+        elif not field.init:
             continue
         lines.append(f"    _set_{name}(_self, {value})")
-        if one.init:
-            (named if one.kw_only else positional).append(parameter)
+        if field.init:
+            (named if field.kw_only else positional).append(parameter)
     if hasattr(cls, "__post_init__"):
         lines.append("    _self.__post_init__()")
     parameters = ["_self", *positional, *(["*", *named] if named else [])]
@@ -111,7 +111,7 @@ def _written_init(cls: Any, found: _Fields) -> Callable[..., None]:
     exec(head + ("\n".join(lines) or "    pass"), scope)  # noqa: S102  (names of fields only)
     init = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
-    init.__annotations__ = {one.name: one.type for one in found if one.init}
+    init.__annotations__ = {field.name: field.type for field in fields if field.init}
     return cast("Callable[..., None]", init)
 
 
@@ -125,11 +125,11 @@ class _Unset:
 _UNSET = _Unset()
 
 
-def _written(cls: Any, found: _Fields, name: str) -> Callable[..., Any]:
+def _written(cls: Any, fields: _Fields, name: str) -> Callable[..., Any]:
     """Let Python write a method, in a class that has these fields and nothing else."""
     twin = dataclasses.make_dataclass(
         cls.__name__,
-        [(one.name, one.type, one) for one in found],
+        [(field.name, field.type, field) for field in fields],
         namespace={"__doc__": cls.__doc__},
         frozen=name == "__hash__",
         init=False,
@@ -144,9 +144,9 @@ def _written(cls: Any, found: _Fields, name: str) -> Callable[..., Any]:
 class _Signature:
     """What ``inspect.signature`` finds on a class, made when it asks."""
 
-    def __init__(self, cls: Any, found: _Fields) -> None:
+    def __init__(self, cls: Any, fields: _Fields) -> None:
         self._class = cls
-        self._fields = found
+        self._fields = fields
 
     def __get__(self, value: Any, owner: Any) -> Any:
         """Return the signature of the class without ``self``; an object has none."""

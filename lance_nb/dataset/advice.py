@@ -67,8 +67,10 @@ def pending_reason(pending: PendingRows) -> str:
     places = []
     if pending.tables:
         count = len(pending.tables)
-        others = f" and {count - 1:,} more" if count > 1 else ""
-        places.append(f"{pending.num_rows - pending.num_in_log:,} in {pending.tables[0]}{others}")
+        more_text = f" and {count - 1:,} more" if count > 1 else ""
+        places.append(
+            f"{pending.num_rows - pending.num_in_log:,} in {pending.tables[0]}{more_text}"
+        )
     if pending.num_in_log:
         places.append(f"{pending.num_in_log:,} in the log only")
     return (

@@ -107,15 +107,15 @@ def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
         56
     """
     try:
-        known = np.array(list(addrs), np.uint64)
+        numbers = np.array(list(addrs), np.uint64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"row addresses must be unsigned 64-bit integers: {error}") from error
-    known = np.unique(known)
-    fragments, starts = np.unique(known >> np.uint64(32), return_index=True)
+    numbers = np.unique(numbers)
+    fragments, starts = np.unique(numbers >> np.uint64(32), return_index=True)
     parts = [struct.pack("<I", len(fragments))]
-    stops = [*starts[1:], len(known)] if len(known) else []
+    stops = [*starts[1:], len(numbers)] if len(numbers) else []
     for fragment, start, stop in zip(fragments, starts, stops, strict=True):
-        offsets = BitMap(known[start:stop].astype(np.uint32)).serialize()
+        offsets = BitMap(numbers[start:stop].astype(np.uint32)).serialize()
         parts += [struct.pack("<II", int(fragment), len(offsets)), offsets]
     return b"".join(parts)
 
@@ -144,23 +144,24 @@ def vec_to_table(
     {'id': 'b', 'vector': [3.0, 4.0]}
     """
     if isinstance(data, Mapping):
-        wanted = ["id", "vector"] if names is None else names
-        if isinstance(wanted, str) or len(wanted) != 2:
+        column_names = ["id", "vector"] if names is None else names
+        if isinstance(column_names, str) or len(column_names) != 2:
             raise InvalidInputError(
-                f"a mapping becomes two columns, so names must have two names, not {wanted!r:.80}"
+                "a mapping becomes two columns, so names must have two names, not "
+                f"{column_names!r:.80}"
             )
         columns = [pa.array(data.keys()), _vectors(list(data.values()), ndim, check_ndim)]
-        return pa.table(columns, names=list(wanted))
+        return pa.table(columns, names=list(column_names))
     if not isinstance(data, list | np.ndarray):
         raise NotSupportedError(
             f"vectors must be a dict, a list or a NumPy array, not {type(data).__name__}"
         )
-    wanted = ["vector"] if names is None else [names] if isinstance(names, str) else names
-    if len(wanted) != 1:
+    column_names = ["vector"] if names is None else [names] if isinstance(names, str) else names
+    if len(column_names) != 1:
         raise InvalidInputError(
-            f"vectors become one column, so names must have one name, not {len(wanted)}"
+            f"vectors become one column, so names must have one name, not {len(column_names)}"
         )
-    return pa.table([_vectors(data, ndim, check_ndim)], names=list(wanted))
+    return pa.table([_vectors(data, ndim, check_ndim)], names=list(column_names))
 
 
 def _vectors(
@@ -169,9 +170,9 @@ def _vectors(
     if not len(values):
         raise InvalidInputError("no vectors were given, so the vector length is not known")
     try:
-        lengths = [len(one) for one in values]
+        lengths = [len(value) for value in values]
         size = lengths[0] if ndim is None else ndim
-        wrong = next((at for at, one in enumerate(lengths) if one != size), None)
+        wrong = next((position for position, length in enumerate(lengths) if length != size), None)
         if check_ndim and wrong is not None:
             raise InvalidInputError(
                 f"expected {size} values in each vector, found {lengths[wrong]} in vector {wrong}"

@@ -57,34 +57,34 @@ def registered(places: Iterable[Any]) -> tuple[BasePath, ...]:
 
     Raises BasePathError when two have the same name, path or id.
     """
-    found: list[BasePath] = []
+    bases: list[BasePath] = []
     for place in as_values(places):
-        taken = {one.id for one in found}
+        taken = {base.id for base in bases}
         number = place.id or max(taken, default=0) + 1
         is_twice = any(
-            one.path == place.path or (place.name is not None and one.name == place.name)
-            for one in found
+            base.path == place.path or (place.name is not None and base.name == place.name)
+            for base in bases
         )
         if is_twice or number in taken:
             raise BasePathError(
                 f"base path {place.name or place.path!r}: its name, path and id must differ from "
                 "those of the other base paths"
             )
-        found.append(BasePath(number, place.path, place.is_dataset_root, place.name))
-    return tuple(found)
+        bases.append(BasePath(number, place.path, place.is_dataset_root, place.name))
+    return tuple(bases)
 
 
 def as_values(places: Iterable[Any]) -> tuple[BasePath, ...]:
     """Return base paths that have no id yet as such with id 0. Raises BasePathError."""
-    found = []
-    for one in places:
-        path, number = getattr(one, "path", None), getattr(one, "id", None)
+    bases = []
+    for place in places:
+        path, number = getattr(place, "path", None), getattr(place, "id", None)
         if not isinstance(path, str) or not path:
-            raise BasePathError(f"{one!r:.80} is not a DatasetBasePath")
+            raise BasePathError(f"{place!r:.80} is not a DatasetBasePath")
         if number is not None and not 0 <= number < 2**32:
             raise BasePathError(f"the id of base path {path!r} must fit in 32 bits, got {number}")
-        found.append(BasePath(number or 0, path, bool(one.is_dataset_root), one.name))
-    return tuple(found)
+        bases.append(BasePath(number or 0, path, bool(place.is_dataset_root), place.name))
+    return tuple(bases)
 
 
 VARIABLE = "LANCE_NB_ALLOW_BASES"

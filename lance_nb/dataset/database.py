@@ -302,10 +302,10 @@ class Database:
             >>> lance_nb.database(f"{uri}_nothing").tables().column_names[:3]
             ['name', 'version', 'num_versions']
         """
-        found = self.summaries()
+        summaries = self.summaries()
         return pa.table(
             {
-                name: pa.array([getattr(one, name) for one in found], kind)
+                name: pa.array([getattr(summary, name) for summary in summaries], kind)
                 for name, kind in _SUMMARY_TYPES.items()
             }
         )
@@ -437,12 +437,12 @@ class _FolderCatalog:
     def _locations(self) -> dict[str, str]:
         """Return the folder of each table by its name. Raises CorruptFileError."""
         folders = list_folders(self._store, "")
-        found = {one[: -len(_ENDING)]: one for one in folders if _is_table(one)}
+        locations = {folder[: -len(_ENDING)]: folder for folder in folders if _is_table(folder)}
         if _MANIFEST in folders:
-            found |= self._listed()
-        if len(found) > TABLES_MAX:
+            locations |= self._listed()
+        if len(locations) > TABLES_MAX:
             raise NotSupportedError(f"{self._store.uri} has more than {TABLES_MAX:,} tables")
-        return found
+        return locations
 
     def _listed(self) -> dict[str, str]:
         """Read the table that a directory namespace keeps of its objects."""
@@ -494,26 +494,26 @@ class _RestCatalog:
 
     def listed(self) -> tuple[list[str], Callable[[str], TablePlace]]:
         """List the names of all tables, those of nested namespaces too, and say how to ask."""
-        found: list[str] = []
+        names: list[str] = []
         waiting: list[list[str]] = [[]]
         seen = 0
         while waiting:
             namespace = waiting.pop()
             seen += 1
-            if seen + len(found) > TABLES_MAX:
+            if seen + len(names) > TABLES_MAX:
                 raise NotSupportedError(f"{self._address} has more than {TABLES_MAX:,} tables")
             listed = self._pages(_path("namespace", namespace, "table/list"), "tables")
-            found += [DELIMITER.join([*namespace, one]) for one in listed]
+            names += [DELIMITER.join([*namespace, name]) for name in listed]
             inside = self._pages(_path("namespace", namespace, "list"), "namespaces")
-            waiting += [[*namespace, one] for one in inside]
-        return found, self.place
+            waiting += [[*namespace, name] for name in inside]
+        return names, self.place
 
     def place(self, name: str) -> TablePlace:
         """Ask where a table is. Raises DatasetNotFoundError."""
         identifier = name.split(DELIMITER)
-        asked = _path("table", identifier, "describe")
+        path = _path("table", identifier, "describe")
         try:
-            answer = self._ask(asked, {"id": identifier})
+            answer = self._ask(path, {"id": identifier})
         except DatasetNotFoundError:
             raise DatasetNotFoundError(f"{self._address}/{name}", "no such table") from None
         uri = answer.get("table_uri") or answer.get("location")
@@ -521,29 +521,29 @@ class _RestCatalog:
         if not isinstance(uri, str) or not uri or not isinstance(options, dict):
             actual = f"a location of {type(uri).__name__}, options of {type(options).__name__}"
             expected = "a location of str, options of dict"
-            raise CorruptFileError(self._address + asked, expected=expected, found=actual)
+            raise CorruptFileError(self._address + path, expected=expected, found=actual)
         return TablePlace.of(*checked_location(uri, options, self._options, self._address))
 
     def _pages(self, path: str, key: str) -> list[str]:
         """Return the names of all pages of a list."""
         from urllib.parse import quote
 
-        found: list[str] = []
+        all_names: list[str] = []
         token = ""
         while True:
             more = f"&page_token={quote(token, safe='')}" if token else ""
             answer = self._ask(f"{path}?delimiter={quote(DELIMITER)}&limit={_PAGE}{more}")
             names = answer.get(key)
-            if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 kinds = names if isinstance(names, list) else [names]
                 found_kinds = ", ".join(sorted({type(name).__name__ for name in kinds}))
                 place, expected = f"{self._address}{path}", f"a list of str as {key!r}"
                 raise CorruptFileError(place, expected=expected, found=found_kinds)
-            found += names
+            all_names += names
             following = answer.get("page_token")
             if not isinstance(following, str) or following in ("", token) or not names:
-                return found
-            if len(found) > TABLES_MAX:
+                return all_names
+            if len(all_names) > TABLES_MAX:
                 raise NotSupportedError(f"{self._address} has more than {TABLES_MAX:,} {key}")
             token = following
 

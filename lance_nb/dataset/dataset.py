@@ -190,10 +190,10 @@ class LanceDataset(OpenedVersion):
         default_scan_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Return a handle of a version that is open already."""
-        made = cls.__new__(cls)
-        OpenedVersion.__init__(made, session, snapshot)
-        made._default_scan_options = default_scan_options  # noqa: SLF001 - its own class
-        return made
+        dataset = cls.__new__(cls)
+        OpenedVersion.__init__(dataset, session, snapshot)
+        dataset._default_scan_options = default_scan_options  # noqa: SLF001 - its own class
+        return dataset
 
     @property
     def schema(self) -> pa.Schema:
@@ -761,7 +761,8 @@ class LanceDataset(OpenedVersion):
             raise InvalidInputError("get_fragments() does not support filter yet")
         pinned = copy(self)  # this handle may move to another version
         return [
-            LanceFragment(pinned, None, fragment=one) for one in self._snapshot.manifest.fragments
+            LanceFragment(pinned, None, fragment=fragment)
+            for fragment in self._snapshot.manifest.fragments
         ]
 
     def describe_data_file(self, path: str, *, base_id: int | None = None) -> DataFile:
@@ -953,10 +954,10 @@ class LanceDataset(OpenedVersion):
         from lance_nb.table import blobs, row_ids
 
         positions = row_ids.choose_positions(self._snapshot, ids, addresses, indices)
-        found = blobs.addressed_blobs(self._snapshot, blob_column, positions)
-        parts = [None if file is None else (file, 0, file.size()) for _, file in found]
+        blob_files = blobs.addressed_blobs(self._snapshot, blob_column, positions)
+        parts = [None if file is None else (file, 0, file.size()) for _, file in blob_files]
         payloads = blobs.read_parts(parts)
-        return [(address, data) for (address, _), data in zip(found, payloads, strict=True)]
+        return [(address, data) for (address, _), data in zip(blob_files, payloads, strict=True)]
 
     def read_blob_ranges(
         self,
@@ -1175,10 +1176,13 @@ class LanceDataset(OpenedVersion):
             2
         """
         manifest = self._snapshot.manifest
-        found = {
-            number for one in manifest.fragments for file in one.files for number in file.fields
+        field_ids = {
+            number
+            for fragment in manifest.fragments
+            for file in fragment.files
+            for number in file.fields
         }
-        return max(manifest.schema.max_field_id, *found, -1)
+        return max(manifest.schema.max_field_id, *field_ids, -1)
 
     @property
     def schema_metadata(self) -> dict[str, str]:
@@ -1189,8 +1193,8 @@ class LanceDataset(OpenedVersion):
             >>> ds.schema_metadata
             {'unit': 'metre'}
         """
-        found = self.stored_schema.metadata or {}
-        return {key.decode(): value.decode(errors="replace") for key, value in found.items()}
+        metadata = self.stored_schema.metadata or {}
+        return {key.decode(): value.decode(errors="replace") for key, value in metadata.items()}
 
     def get_version(self) -> dict[str, Any]:
         """Describe this version as ``versions`` describes it.
@@ -1209,7 +1213,7 @@ class LanceDataset(OpenedVersion):
             >>> [base.path.endswith("points.lance") for base in clone.base_paths().values()]
             [True]
         """
-        return {one.id: one for one in self._snapshot.manifest.base_paths}
+        return {base_path.id: base_path for base_path in self._snapshot.manifest.base_paths}
 
     def all_files(self) -> pa.RecordBatchReader:
         """List the files below the dataset's root, with sizes and times.
@@ -1249,11 +1253,13 @@ class LanceDataset(OpenedVersion):
         from lance_nb.table import metadata_tables
 
         log = self._session.log(self.branch)
-        numbers = [one for one in log.numbers() if min_version is None or one >= min_version]
-        found = metadata_tables.tracked_files(
-            numbers, lambda one: self._session.load(Target(self.branch, one)), progress
+        numbers = [
+            number for number in log.numbers() if min_version is None or number >= min_version
+        ]
+        files = metadata_tables.tracked_files(
+            numbers, lambda number: self._session.load(Target(self.branch, number)), progress
         )
-        return pa.RecordBatchReader.from_batches(metadata_tables.TRACKED, found)
+        return pa.RecordBatchReader.from_batches(metadata_tables.TRACKED, files)
 
     # --- versions, tags and branches --------------------------------------------------------------
 
@@ -1323,9 +1329,9 @@ class LanceDataset(OpenedVersion):
         log = self._session.log(self.branch)
         numbers = log.numbers()
         stop = len(numbers) if before is None else bisect_left(numbers, before)
-        wanted = numbers[:stop] if limit is None else numbers[max(0, stop - limit) : stop]
-        tags = self._tags_of(wanted)
-        return [log.describe(number, tags, tolerant=True) for number in reversed(wanted)]
+        selected_numbers = numbers[:stop] if limit is None else numbers[max(0, stop - limit) : stop]
+        tags = self._tags_of(selected_numbers)
+        return [log.describe(number, tags, tolerant=True) for number in reversed(selected_numbers)]
 
     def _tags_of(self, versions: Sequence[int]) -> dict[str, dict[str, Any]]:
         """Return the readable tags of some versions of this branch."""
@@ -1482,8 +1488,8 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset.verbs import checking
 
-        at = self if version is None else self.checkout_version(version)
-        return checking.check(self, [at], names, cache, allow_bases, progress)[0]
+        dataset = self if version is None else self.checkout_version(version)
+        return checking.check(self, [dataset], names, cache, allow_bases, progress)[0]
 
     def check_versions(
         self,
@@ -1766,8 +1772,8 @@ class LanceDataset(OpenedVersion):
             "table_id": table_id,
             "session": session,
         }
-        made = write_dataset(data, self, schema, mode, **arguments)
-        self._opened = made.opened  # the places that this write names are trusted there
+        written = write_dataset(data, self, schema, mode, **arguments)
+        self._opened = written.opened  # the places that this write names are trusted there
 
     def delete(
         self,
@@ -2090,9 +2096,9 @@ class LanceDataset(OpenedVersion):
         from lance_nb.dataset.verbs import writing
 
         bases = as_values(new_bases)
-        session = writing.trusting(self._session, [one.path for one in bases])
-        made = writing.register(session, self._snapshot, bases, transaction_properties or {})
-        self._opened = session, made
+        session = writing.trusting(self._session, [base.path for base in bases])
+        snapshot = writing.register(session, self._snapshot, bases, transaction_properties or {})
+        self._opened = session, snapshot
         return self
 
     @staticmethod
@@ -2185,8 +2191,8 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset.verbs import schema_evolution
 
-        wanted = schema_evolution.alterations_of(alterations)
-        self._evolve(lambda base, work: schema_evolution.alter(base, wanted, work), progress)
+        changes = schema_evolution.alterations_of(alterations)
+        self._evolve(lambda base, work: schema_evolution.alter(base, changes, work), progress)
 
     def add_columns(
         self,
@@ -2222,8 +2228,10 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset.verbs import schema_evolution
 
-        wanted = schema_evolution.NewColumns(transforms, read_columns, reader_schema, batch_size)
-        self._evolve(lambda base, work: schema_evolution.add(base, wanted, work), progress)
+        new_columns = schema_evolution.NewColumns(
+            transforms, read_columns, reader_schema, batch_size
+        )
+        self._evolve(lambda base, work: schema_evolution.add(base, new_columns, work), progress)
         schema_evolution.forget(transforms)
 
     def merge(
@@ -2595,8 +2603,11 @@ class LanceDataset(OpenedVersion):
                 f"fragment_ids: create_index_uncommitted({column!r}, {kind!r}, fragment_ids=...) "
                 "builds a segment on some fragments"
             )
-        given = {"format_version": format_version, "document_granularity": document_granularity}
-        for option, value in given.items():
+        index_options = {
+            "format_version": format_version,
+            "document_granularity": document_granularity,
+        }
+        for option, value in index_options.items():
             if value is not None:
                 raise NotSupportedError(
                     indexing.not_built(
@@ -2690,8 +2701,8 @@ class LanceDataset(OpenedVersion):
         from lance_nb.dataset.verbs import indexing
 
         columns = [column] if isinstance(column, str) else list(column)
-        for one in columns:
-            self.lance_schema.tree.field(one)
+        for column_name in columns:
+            self.lance_schema.tree.field(column_name)
         kind = str(index_type)
         refused = {
             "accelerator": accelerator,
@@ -2701,9 +2712,9 @@ class LanceDataset(OpenedVersion):
             "index_uuid": index_uuid,
             "skip_transpose": skip_transpose or None,
         }
-        given = [name for name, value in refused.items() if value is not None]
-        if given or len(columns) != 1 or not kind.upper().startswith("IVF"):
-            options = {name: Python("...") for name in given}
+        refused_names = [name for name, value in refused.items() if value is not None]
+        if refused_names or len(columns) != 1 or not kind.upper().startswith("IVF"):
+            options = {name: Python("...") for name in refused_names}
             raise NotSupportedError(
                 indexing.not_built(self.uri, "create_index", column, kind, **options)
             )
@@ -2839,8 +2850,8 @@ class LanceDataset(OpenedVersion):
         from lance_nb.dataset.verbs import branching
 
         del storage_options  # the ones this dataset was opened with hold for its branches too
-        made = branching.create_branch(self._session, self._snapshot, branch, reference)
-        return self._at(self._session, made)
+        snapshot = branching.create_branch(self._session, self._snapshot, branch, reference)
+        return self._at(self._session, snapshot)
 
     def shallow_clone(
         self,
@@ -2867,8 +2878,8 @@ class LanceDataset(OpenedVersion):
         from lance_nb.dataset.verbs import branching
 
         target = branching.target_of(self._session, self._snapshot, reference)
-        made = branching.shallow_clone(self._session, target, target_path, storage_options)
-        return self._at(*made, keeps_options=False)
+        snapshot = branching.shallow_clone(self._session, target, target_path, storage_options)
+        return self._at(*snapshot, keeps_options=False)
 
     def deep_clone(
         self,
@@ -2893,8 +2904,10 @@ class LanceDataset(OpenedVersion):
         from lance_nb.dataset.verbs import branching
 
         target = branching.target_of(self._session, self._snapshot, reference)
-        made = branching.deep_clone(self._session, target, target_path, storage_options, progress)
-        return self._at(*made, keeps_options=False)
+        snapshot = branching.deep_clone(
+            self._session, target, target_path, storage_options, progress
+        )
+        return self._at(*snapshot, keeps_options=False)
 
     def migrate_manifest_paths_v2(self) -> None:
         """Rename the manifests of this branch to the names that list the newest version first.
@@ -3075,8 +3088,8 @@ class LanceDataset(OpenedVersion):
         uuid = options.environment.new_uuid()
         transaction = committing.transaction_of(operation, read_version, {}, uuid)
         is_pinned = read_version is not None or transaction is operation
-        made = committing.commit(session, current, transaction, options, is_pinned=is_pinned)
-        return cls.from_opened(session, made)
+        snapshot = committing.commit(session, current, transaction, options, is_pinned=is_pinned)
+        return cls.from_opened(session, snapshot)
 
     @classmethod
     def commit_batch(
@@ -3122,8 +3135,8 @@ class LanceDataset(OpenedVersion):
             is_by_hand=True,
         )
         options = committing.within(options, commit_timeout)
-        made, merged = committing.commit_batch(session, current.branch, transactions, options)
-        return {"dataset": cls.from_opened(session, made), "merged": merged}
+        snapshot, merged = committing.commit_batch(session, current.branch, transactions, options)
+        return {"dataset": cls.from_opened(session, snapshot), "merged": merged}
 
     def stage(self) -> Stage:
         """Collect edits of this version, preview them, then commit or discard them together.
@@ -3192,26 +3205,30 @@ class LanceDataset(OpenedVersion):
 
         return DatasetOptimizer(self)
 
-    def _compact(self, given: Any, progress: Progress | None) -> CompactionMetrics:
+    def _compact(self, given_options: Any, progress: Progress | None) -> CompactionMetrics:
         from lance_nb.dataset.verbs import compaction
         from lance_nb.transactions.compaction import CompactionOptions
 
-        wanted = CompactionOptions.of(given, self._snapshot.manifest.config)
+        compaction_options = CompactionOptions.of(given_options, self._snapshot.manifest.config)
         self._snapshot, metrics = compaction.compact(
-            self._session, self._snapshot, wanted, progress
+            self._session, self._snapshot, compaction_options, progress
         )
         return metrics
 
-    def _commit_compaction(self, rewrites: Any, given: Any) -> CompactionMetrics:
+    def _commit_compaction(self, rewrites: Any, given_options: Any) -> CompactionMetrics:
         from lance_nb.dataset.verbs import compaction
         from lance_nb.transactions.commit_options import CommitOptions
         from lance_nb.transactions.compaction import CompactionOptions
 
-        wanted = CompactionOptions.of(given, self._snapshot.manifest.config)
+        compaction_options = CompactionOptions.of(given_options, self._snapshot.manifest.config)
         results = [rewrite.rewritten for rewrite in rewrites]
-        how = CommitOptions(checks_files=True, is_by_hand=True)
+        commit_options = CommitOptions(checks_files=True, is_by_hand=True)
         self._snapshot, metrics = compaction.commit(
-            self._session, self._snapshot.branch, results, wanted, how=how
+            self._session,
+            self._snapshot.branch,
+            results,
+            compaction_options,
+            commit_options=commit_options,
         )
         return metrics
 

@@ -83,8 +83,8 @@ class Expectations:
             >>> ds.expectations.names()
             []
         """
-        found = self._configured()
-        return sorted((*found.expectations, *found.problems))
+        configured = self._configured()
+        return sorted((*configured.expectations, *configured.problems))
 
     def add(self, condition: str, *, name: str | None = None) -> str:
         """Expect a condition of every row; return the name of the expectation.
@@ -131,8 +131,8 @@ class Expectations:
             >>> ds.expectations.add_unique("id")
             'unique-id'
         """
-        found = (columns,) if isinstance(columns, str) else tuple(columns)
-        return self._add(Expectation("", "unique", columns=found), name)
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        return self._add(Expectation("", "unique", columns=names), name)
 
     def add_reference(
         self,
@@ -166,9 +166,9 @@ class Expectations:
         if to not in other.schema.names:
             raise ColumnNotFoundError(to, tuple(other.schema.names))
         place = other.opened[0].root.uri
-        made = self._add(Expectation("", "reference", column=column, uri=place, to=to), name)
+        expectation = self._add(Expectation("", "reference", column=column, uri=place, to=to), name)
         remember_created(session.root.uri, [place])
-        return made
+        return expectation
 
     def add_row_count(
         self, minimum: int | None = None, maximum: int | None = None, *, name: str | None = None
@@ -204,8 +204,10 @@ class Expectations:
             >>> ds.expectations.add_drift("id", 0.5)
             'drift-of-id-from-previous-0.5'
         """
-        found = Expectation("", "drift", column=column, limit=float(limit), against=str(against))
-        return self._add(found, name)
+        expectation = Expectation(
+            "", "drift", column=column, limit=float(limit), against=str(against)
+        )
+        return self._add(expectation, name)
 
     def remove(self, name: str) -> None:
         """Remove an expectation, as a new version.
@@ -278,9 +280,9 @@ class Expectations:
         if limit < 1:
             raise InvalidInputError(f"limit must be at least 1, not {limit}")
         checker = Checker(self._dataset, [name])
-        found = checker.failing_rows(self._dataset, limit, columns)
+        rows = checker.failing_rows(self._dataset, limit, columns)
         checker.save()
-        return found
+        return rows
 
     def bisect(
         self,
@@ -313,14 +315,14 @@ class Expectations:
         total = len(self._dataset.version_numbers()).bit_length() + 2
         done = 0
 
-        def holds(at: LanceDataset) -> bool:
+        def holds(dataset: LanceDataset) -> bool:
             nonlocal done
             if progress is not None:
                 progress(min(done, total), total)
             done += 1
-            outcome = checker.at(at).outcomes[0]
+            outcome = checker.evaluate(dataset).outcomes[0]
             if outcome.status == "unknown":
-                raise ColumnNotFoundError(name, tuple(at.schema.names))
+                raise ColumnNotFoundError(name, tuple(dataset.schema.names))
             return outcome.status == "pass"
 
         try:
@@ -343,14 +345,17 @@ class Expectations:
             )
         if len(taken) >= EXPECTATIONS_MAX:
             raise InvalidInputError(f"a dataset has at most {EXPECTATIONS_MAX} expectations")
-        fields = {one: getattr(draft, one) for one in Expectation.__dataclass_fields__}
-        made = checked(Expectation(**{**fields, "name": name}))
-        Expectation.from_json(name, made.to_json())
-        check_usable(self._dataset, made)
-        self._dataset.update_config({made.key: made.to_json()})
+        fields = {
+            field_name: getattr(draft, field_name)
+            for field_name in Expectation.__dataclass_fields__
+        }
+        expectation = checked(Expectation(**{**fields, "name": name}))
+        Expectation.from_json(name, expectation.to_json())
+        check_usable(self._dataset, expectation)
+        self._dataset.update_config({expectation.key: expectation.to_json()})
         return name
 
     def __repr__(self) -> str:
-        found = self.list()
-        lines = [f"  {name}: {one.statement}" for name, one in found.items()]
-        return "\n".join([f"<lance_nb.Expectations: {len(found)}>", *lines])
+        expectations = self.list()
+        lines = [f"  {name}: {expectation.statement}" for name, expectation in expectations.items()]
+        return "\n".join([f"<lance_nb.Expectations: {len(expectations)}>", *lines])

@@ -300,7 +300,7 @@ class LanceFileReader:
             self.num_rows(),
             major,
             minor,
-            tuple(LanceBufferDescriptor(*one) for one in buffers),
+            tuple(LanceBufferDescriptor(*buffer) for buffer in buffers),
             tuple(self._column(column) for column in range(self._reader.num_columns)),
             footer.column_metadata_start - buffer_bytes,
             footer.global_table_start - footer.column_metadata_start,
@@ -309,11 +309,11 @@ class LanceFileReader:
 
     def file_statistics(self) -> LanceFileStatistics:
         """Count pages and bytes of every column."""
-        found = []
+        statistics = []
         for column in self.metadata().columns:
             size = sum(buffer.size for page in column.pages for buffer in page.buffers)
-            found.append(ColumnStatistics(len(column.pages), size))
-        return LanceFileStatistics(tuple(found))
+            statistics.append(ColumnStatistics(len(column.pages), size))
+        return LanceFileStatistics(tuple(statistics))
 
     def read_global_buffer(self, index: int) -> bytes:
         """Return a global buffer.
@@ -378,7 +378,7 @@ def _restored(
     kind: type[LanceFileReader], location: PublicLocation, columns: Sequence[str] | None
 ) -> LanceFileReader:
     """Return a reader that opens its file when it is first used."""
-    made = kind.__new__(kind)
-    made._path, made._options, made._columns = location.uri, None, columns  # noqa: SLF001
-    made._file, made._location = None, location  # noqa: SLF001
-    return made
+    restored = kind.__new__(kind)
+    restored._path, restored._options, restored._columns = location.uri, None, columns  # noqa: SLF001
+    restored._file, restored._location = None, location  # noqa: SLF001
+    return restored

@@ -133,8 +133,8 @@ class LanceFileSession:
             path: the folder; the session's place by default.
         """
         prefix = check_prefix(path or "")
-        return [join_uri(prefix, one.name) if prefix else one.name
-                for one in self._store.list_recursive(prefix)]  # fmt: skip
+        return [join_uri(prefix, entry.name) if prefix else entry.name
+                for entry in self._store.list_recursive(prefix)]  # fmt: skip
 
     def list_with_delimiter(self, path: str | None = None) -> ListResult:
         """List what is directly in a folder, folders and files apart.
@@ -214,8 +214,8 @@ class LanceFileSession:
         try:
             with Path(local_path).open("wb") as target:
                 for start in range(0, size, _COPY_BYTES):
-                    wanted = ByteRange(start, min(start + _COPY_BYTES, size))
-                    target.write(self._store.read_range(remote_path, wanted))
+                    byte_range = ByteRange(start, min(start + _COPY_BYTES, size))
+                    target.write(self._store.read_range(remote_path, byte_range))
         except StorageError:
             raise
         except OSError as exc:

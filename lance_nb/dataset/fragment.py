@@ -90,13 +90,13 @@ class LanceFragment:
         if fragment is None:
             if fragment_id is None:
                 raise InvalidInputError("either fragment or fragment_id must be specified")
-            found = dataset.get_fragment(fragment_id)
-            if found is None:
+            opened_fragment = dataset.get_fragment(fragment_id)
+            if opened_fragment is None:
                 raise InvalidInputError(
                     f"fragment {fragment_id} does not exist in version {dataset.version}: "
                     "ds.fragment_ids() lists the fragments"
                 )
-            dataset, fragment = found.dataset, found.metadata
+            dataset, fragment = opened_fragment.dataset, opened_fragment.metadata
         self._dataset: LanceDataset = dataset
         self._metadata: Fragment = fragment
 
@@ -415,20 +415,21 @@ class LanceFragment:
 
         snapshot = self._dataset.opened[1]
         first = next(first_rows(snapshot, [self._metadata]))
-        wanted = np.asarray(indices, np.int64)
+        row_offsets = np.asarray(indices, np.int64)
         count = self.count_rows()
-        if wanted.size and int(wanted.min()) < 0:
-            raise ArgumentError(f"row {wanted.min()} does not exist: row positions start at 0")
-        if wanted.size and int(wanted.max()) >= count:
+        if row_offsets.size and int(row_offsets.min()) < 0:
+            raise ArgumentError(f"row {row_offsets.min()} does not exist: row positions start at 0")
+        if row_offsets.size and int(row_offsets.max()) >= count:
             raise RowRangeError(
-                f"row {wanted.max()} does not exist; fragment {self.fragment_id} has {count} rows"
+                f"row {row_offsets.max()} does not exist; fragment {self.fragment_id} has {count} "
+                "rows"
             )
         if isinstance(columns, Mapping):
             from lance_nb.table.computed_columns import take_columns
 
-            return take_columns(snapshot, columns, wanted + first)
+            return take_columns(snapshot, columns, row_offsets + first)
         projection = project_nested(snapshot.manifest.schema, columns, row_columns)
-        rows = take.take_rows(snapshot, projection, wanted + first)
+        rows = take.take_rows(snapshot, projection, row_offsets + first)
         schema = blob_scan.binary_schema(projection)
         if schema.equals(rows.schema):
             return rows
@@ -622,8 +623,8 @@ class LanceFragment:
             "external_blob_mode": external_blob_mode,
             "allow_external_blob_outside_bases": allow_external_blob_outside_bases,
         }
-        made = fragments.create_one(dataset_uri, data, schema, **options)
-        return made if fragment_id is None else fragments.numbered(made, fragment_id)
+        fragment = fragments.create_one(dataset_uri, data, schema, **options)
+        return fragment if fragment_id is None else fragments.numbered(fragment, fragment_id)
 
     @staticmethod
     def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> Fragment:

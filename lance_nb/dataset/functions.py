@@ -270,9 +270,9 @@ def write_dataset(
     )
     places = writing.named_places(current, request)
     place, current = writing.trusted(place, current, places)
-    made = writing.write(place, current, data_obj, request, mode=mode, schema=schema)
+    snapshot = writing.write(place, current, data_obj, request, mode=mode, schema=schema)
     remember_created(place.root.uri, places)
-    return LanceDataset.from_opened(place, made)
+    return LanceDataset.from_opened(place, snapshot)
 
 
 def write_fragments(
@@ -345,5 +345,5 @@ def write_fragments(
     )
     places = writing.named_places(current, request)
     place, current = writing.trusted(place, current, places)
-    made = fragments.write_fragments(place, current, data, request, mode=mode, schema=schema)
-    return made if return_transaction else fragments.fragments_of(made)
+    written = fragments.write_fragments(place, current, data, request, mode=mode, schema=schema)
+    return written if return_transaction else fragments.fragments_of(written)

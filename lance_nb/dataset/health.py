@@ -110,7 +110,7 @@ class RepairPlan:
     @property
     def ready(self) -> tuple[RepairStep, ...]:
         """The steps that can be done now; the others say in ``held_back`` why not."""
-        return tuple(one for one in self.steps if not one.held_back)
+        return tuple(step for step in self.steps if not step.held_back)
 
     def run(self, steps: Sequence[RepairStep] | None = None) -> RepairResult:
         """Carry out the plan; what is held back is not done.
@@ -125,12 +125,12 @@ class RepairPlan:
             >>> lance_nb.plan_repair(uri).run().done
             ()
         """
-        wanted = self.steps if steps is None else tuple(steps)
-        if any(one not in self.steps for one in wanted):
+        chosen = self.steps if steps is None else tuple(steps)
+        if any(step not in self.steps for step in chosen):
             raise InvalidInputError("a step does not belong to this plan: create a new plan")
         session = self._session
         repair = Repair(session.root, lambda branch: place_of(session, branch), Environment())
-        return repair.run(wanted)
+        return repair.run(chosen)
 
     def __repr__(self) -> str:
         if not self.steps:
@@ -170,15 +170,15 @@ def plan_repair(
     if not isinstance(older_than, timedelta) or older_than < timedelta(0):
         raise InvalidInputError(f"older_than must be a timedelta of at least 0, not {older_than!r}")
     session = session_at(uri, storage_options, allow_bases)
-    found = verifying.verify(session, None, values=False, raise_on_error=False)
+    verification = verifying.verify(session, None, values=False, raise_on_error=False)
     steps = plan_steps(
         take_survey(session.root, tolerant=True),
-        found.findings,
+        verification.findings,
         lambda branch: place_of(session, branch),
         Environment().clock(),
         older_than,
     )
-    return RepairPlan(session.root.uri, tuple(steps), found, session)
+    return RepairPlan(session.root.uri, tuple(steps), verification, session)
 
 
 def undo_repair(
@@ -209,7 +209,7 @@ def undo_repair(
         ['_refs/tags/first.json']
     """
     session = session_at(uri, storage_options, ())
-    known = repairs(session.root)
-    if repair_id is None and not known:
+    stored_repairs = repairs(session.root)
+    if repair_id is None and not stored_repairs:
         raise RefNotFoundError("repair", "(the last)")
-    return undo(session.root, known[-1] if repair_id is None else repair_id)
+    return undo(session.root, stored_repairs[-1] if repair_id is None else repair_id)

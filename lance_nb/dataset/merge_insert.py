@@ -104,10 +104,10 @@ class MergeClauseBuilder:
         """
         from lance_nb.dataset.verbs import upserting
 
-        found = None
+        filter_text = None
         if expr is not None:
-            found = upserting.unmatched_filter(self._schema, expr)
-        return self._with(deletes_unmatched=True, unmatched_filter=found)
+            filter_text = upserting.unmatched_filter(self._schema, expr)
+        return self._with(deletes_unmatched=True, unmatched_filter=filter_text)
 
     def _with(self, **changes: Any) -> Self:
         from lance_nb.dataset.verbs import upserting
@@ -303,7 +303,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
         session, snapshot = self._dataset.opened
         with upserting.source_of(data_obj, schema) as source:
-            made, stats = upserting.execute(
+            snapshot_after, stats = upserting.execute(
                 session,
                 snapshot,
                 self._clauses,
@@ -312,7 +312,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
                 timeout_s=self._timeout.total_seconds(),
                 progress=progress,
             )
-        self._dataset._moved(made)  # noqa: SLF001 - made by it
+        self._dataset._moved(snapshot_after)  # noqa: SLF001 - made by it
         return cast("ExecuteResult", stats)
 
     def execute_uncommitted(

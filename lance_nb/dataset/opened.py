@@ -191,11 +191,11 @@ class OpenedVersion:
             >>> small.schema.names, small.stored_schema.names
             (['id'], ['id', 'label', 'vector'])
         """
-        known = self._snapshot.projections  # made once per version: long, with 2,000 columns
-        found: pa.Schema | None = known.get(_SCHEMA)
-        if found is None:
-            found = known[_SCHEMA] = self._snapshot.manifest.schema.to_arrow()
-        return found
+        projections = self._snapshot.projections  # made once per version: long, with 2,000 columns
+        schema: pa.Schema | None = projections.get(_SCHEMA)
+        if schema is None:
+            schema = projections[_SCHEMA] = self._snapshot.manifest.schema.to_arrow()
+        return schema
 
     @property
     def lance_schema(self) -> LanceSchema:
@@ -210,15 +210,15 @@ class OpenedVersion:
     # --- copies and pickles -----------------------------------------------------------------------
 
     def __copy__(self) -> Self:
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        made = self.__copy__()
-        memo[id(self)] = made
-        made.__dict__.update(deepcopy(self._more_state(), memo))
-        return made
+        copy = self.__copy__()
+        memo[id(self)] = copy
+        copy.__dict__.update(deepcopy(self._more_state(), memo))
+        return copy
 
     def __reduce__(self) -> tuple[Any, ...]:
         pinned = self._pinned if self._opened is None else PinnedVersion.of(*self._opened)
@@ -246,6 +246,6 @@ class VersionPart:
 
 def _restored(kind: type[OpenedVersion], pinned: PinnedVersion) -> OpenedVersion:
     """Return a handle that opens its version when it is first used."""
-    made = kind.__new__(kind)
-    made._opened, made._pinned = None, pinned  # noqa: SLF001 - its own class, without __init__
-    return made
+    restored = kind.__new__(kind)
+    restored._opened, restored._pinned = None, pinned  # noqa: SLF001 - its own class, without __init__
+    return restored

@@ -102,8 +102,10 @@ class DatasetOptimizer:
             >>> len(ds.get_fragments())
             1
         """
-        given = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
-        return self._dataset._compact(given, progress)  # noqa: SLF001
+        given_options = {
+            name: value for name, value in locals().items() if name not in _NOT_OPTIONS
+        }
+        return self._dataset._compact(given_options, progress)  # noqa: SLF001
 
     def plan_compaction(
         self,
@@ -293,10 +295,16 @@ class RewriteResult:
         """Return it as JSON."""
         rows = self.rewritten.row_addrs
         value = {
-            "metrics": {one.name: getattr(self.metrics, one.name) for one in fields(self.metrics)},
-            "new_fragments": [one.to_json() for one in self.rewritten.new_fragments],
+            "metrics": {
+                field.name: getattr(self.metrics, field.name) for field in fields(self.metrics)
+            },
+            "new_fragments": [
+                new_fragment.to_json() for new_fragment in self.rewritten.new_fragments
+            ],
             "read_version": self.read_version,
-            "original_fragments": [one.to_json() for one in self.rewritten.old_fragments],
+            "original_fragments": [
+                old_fragment.to_json() for old_fragment in self.rewritten.old_fragments
+            ],
             "row_addrs": None if rows is None else list(rows),
         }
         return json.dumps(value, separators=(",", ":"))
@@ -315,8 +323,8 @@ class RewriteResult:
         return cls(
             Rewritten(
                 int(value["read_version"]),
-                tuple(Fragment.from_dict(one) for one in value["original_fragments"]),
-                tuple(Fragment.from_dict(one) for one in value["new_fragments"]),
+                tuple(Fragment.from_dict(fragment) for fragment in value["original_fragments"]),
+                tuple(Fragment.from_dict(fragment) for fragment in value["new_fragments"]),
                 None if rows is None else bytes(rows),
             )
         )
@@ -364,13 +372,13 @@ class CompactionTask:
         Raises InvalidInputError for another dataset, StorageError; no new file remains then.
         """
         session, snapshot = dataset.opened
-        made = compaction.execute(session, snapshot, self.task, self.options, progress)
-        return RewriteResult(made)
+        result = compaction.execute(session, snapshot, self.task, self.options, progress)
+        return RewriteResult(result)
 
     def json(self) -> str:
         """Return it as JSON."""
         value = {
-            "task": {"fragments": [one.to_json() for one in self.task.fragments]},
+            "task": {"fragments": [fragment.to_json() for fragment in self.task.fragments]},
             "read_version": self.read_version,
             "options": _options_json(self.options),
         }
@@ -413,7 +421,8 @@ class CompactionPlan:
         """Return it as JSON."""
         value = {
             "tasks": [
-                {"fragments": [one.to_json() for one in task.task.fragments]} for task in self.tasks
+                {"fragments": [fragment.to_json() for fragment in task.task.fragments]}
+                for task in self.tasks
             ],
             "read_version": self.read_version,
             "options": _options_json(self.options),
@@ -431,7 +440,7 @@ class CompactionPlan:
         """
         value = _parsed(json, "tasks", "read_version", "options")
         version, options = int(value["read_version"]), _options_of(value["options"])
-        tasks = tuple(_task_of(one, version, options) for one in value["tasks"])
+        tasks = tuple(_task_of(task, version, options) for task in value["tasks"])
         return cls(version, tasks, options)
 
 
@@ -458,9 +467,12 @@ class Compaction:
         Raises InvalidInputError, NotSupportedError.
         """
         snapshot = dataset.opened[1]
-        wanted = CompactionOptions.of(options or {}, snapshot.manifest.config)
-        tasks = tuple(CompactionTask(one, wanted) for one in compaction.plan(snapshot, wanted))
-        return CompactionPlan(snapshot.version, tasks, wanted)
+        compaction_options = CompactionOptions.of(options or {}, snapshot.manifest.config)
+        tasks = tuple(
+            CompactionTask(fragments, compaction_options)
+            for fragments in compaction.plan(snapshot, compaction_options)
+        )
+        return CompactionPlan(snapshot.version, tasks, compaction_options)
 
     @staticmethod
     def execute(
@@ -497,22 +509,22 @@ class Compaction:
 
 def _task_of(value: Any, version: int, options: CompactionOptions) -> CompactionTask:
     try:
-        found = value["fragments"]
+        described = value["fragments"]
     except (KeyError, TypeError) as error:
         raise InvalidInputError(f"not the JSON of a compaction task: {value!r:.200}") from error
-    fragments = tuple(Fragment.from_dict(one) for one in found)
+    fragments = tuple(Fragment.from_dict(fragment) for fragment in described)
     return CompactionTask(_Task(version, fragments), options)
 
 
 def _options_json(options: CompactionOptions) -> dict[str, Any]:
-    known = {one.name: getattr(options, one.name) for one in fields(options)}
-    known["excluded_fragment_ids"] = sorted(options.excluded_fragment_ids)
-    known["defer_index_remap"] = bool(options.defer_index_remap)
+    values = {field.name: getattr(options, field.name) for field in fields(options)}
+    values["excluded_fragment_ids"] = sorted(options.excluded_fragment_ids)
+    values["defer_index_remap"] = bool(options.defer_index_remap)
     mode = options.compaction_mode
-    known["compaction_mode"] = (
+    values["compaction_mode"] = (
         None if mode is None else "".join(part.capitalize() for part in mode.split("_"))
     )
-    return known | dict(_MORE_OPTIONS)
+    return values | dict(_MORE_OPTIONS)
 
 
 def _options_of(value: Any) -> CompactionOptions:
@@ -520,16 +532,16 @@ def _options_of(value: Any) -> CompactionOptions:
         raise InvalidInputError(
             f"the options of a compaction must be a JSON object, not {value!r:.200}"
         )
-    known = {key: one for key, one in value.items() if key not in _MORE_OPTIONS}
-    known["defer_index_remap"] = (
-        known.get("defer_index_remap") or None
+    values = {key: option for key, option in value.items() if key not in _MORE_OPTIONS}
+    values["defer_index_remap"] = (
+        values.get("defer_index_remap") or None
     )  # false is the default there
-    mode = known.get("compaction_mode")
+    mode = values.get("compaction_mode")
     if isinstance(mode, str):
-        known["compaction_mode"] = "".join(
-            f"_{one.lower()}" if one.isupper() else one for one in mode
+        values["compaction_mode"] = "".join(
+            f"_{character.lower()}" if character.isupper() else character for character in mode
         ).lstrip("_")
-    return CompactionOptions.of(known, {})
+    return CompactionOptions.of(values, {})
 
 
 def _parsed(text: str, *keys: str) -> dict[str, Any]:

@@ -49,8 +49,8 @@ def set_source(source: Source | None) -> None:
 
 def properties() -> dict[str, str]:
     """Return the properties for a commit that is made now; none when nobody has asked for them."""
-    found = _sources[0]() if _sources else {}
-    return {name: clean(value) for name, value in found.items() if value}
+    provided = _sources[0]() if _sources else {}
+    return {name: clean(value) for name, value in provided.items() if value}
 
 
 def clean(text: str) -> str:
@@ -60,9 +60,9 @@ def clean(text: str) -> str:
 
 def stamped(transaction: Transaction, message: str | None = None) -> Transaction:
     """Return the transaction with where it comes from; ``message`` is what the commit will say."""
-    found = properties()
+    provided = properties()
     if message is not None:
-        found.pop(MESSAGE_PROPERTY, None)
-    if not found:
+        provided.pop(MESSAGE_PROPERTY, None)
+    if not provided:
         return transaction
-    return replace(transaction, transaction_properties={**found, **transaction.properties})
+    return replace(transaction, transaction_properties={**provided, **transaction.properties})

@@ -87,21 +87,23 @@ class PublicLocation:
         if options is None:
             return cls(shown)
         withheld: list[OptionPath] = []
-        kept = _public(options, _scheme(uri), (), withheld)
-        return cls(shown, kept, tuple(withheld))
+        public_options = _public(options, _scheme(uri), (), withheld)
+        return cls(shown, public_options, tuple(withheld))
 
-    def resolve(self, given: StorageOptions | None = None) -> tuple[str, StorageOptions | None]:
-        """Return URI and options with the credentials of ``given`` and of the environment.
+    def resolve(
+        self, given_options: StorageOptions | None = None
+    ) -> tuple[str, StorageOptions | None]:
+        """Return URI and options with the credentials of ``given_options`` and of the environment.
 
         Raises InvalidInputError, which names the variables, when one is missing.
         """
         uri = self._uri()
         if self.options is None:
-            return uri, given
-        options = {**_copied(self.options), **_plain_values(given)}
+            return uri, given_options
+        options = {**_copied(self.options), **_plain_values(given_options)}
         for path in self.withheld:
             names = _variables(_scheme(self.uri), path)
-            value = _value_at(given, path)
+            value = _value_at(given_options, path)
             if value is None:
                 value = self._from_environment(names)
             if value is None:
@@ -110,43 +112,44 @@ class PublicLocation:
                 _put(options, path, value)
         return uri, options
 
-    def missing(self, given: StorageOptions | None = None) -> dict[str, tuple[str, ...]]:
-        """Return what neither ``given`` nor the environment has, each with its variables."""
-        found = {}
+    def missing(self, given_options: StorageOptions | None = None) -> dict[str, tuple[str, ...]]:
+        """Return options that ``given_options`` and the environment lack, with their variables."""
+        missing_names = {}
         for path in self.withheld:
             names = _variables(_scheme(self.uri), path)
-            if _value_at(given, path) is None and self._from_environment(names) is None:
-                found[f"storage option {'.'.join(path)!r}"] = names
-        known = _USERINFO.match(self.uri)
-        if known and known.group(2) == _MASK and _value_of((USERINFO_VARIABLE,)) is None:
-            found["the user and password of the URI"] = (USERINFO_VARIABLE,)
-        return found
+            if _value_at(given_options, path) is None and self._from_environment(names) is None:
+                missing_names[f"storage option {'.'.join(path)!r}"] = names
+        userinfo = _USERINFO.match(self.uri)
+        if userinfo and userinfo.group(2) == _MASK and _value_of((USERINFO_VARIABLE,)) is None:
+            missing_names["the user and password of the URI"] = (USERINFO_VARIABLE,)
+        return missing_names
 
     def _from_environment(self, names: tuple[str, ...]) -> str | None:
         """Return a credential of the environment; a server named the endpoint of some locations."""
         return None if (self.options or {}).get(ONLY_GIVEN) else _value_of(names)
 
     def _uri(self) -> str:
-        found = _USERINFO.match(self.uri)
-        if found is None or found.group(2) != _MASK:
+        userinfo = _USERINFO.match(self.uri)
+        if userinfo is None or userinfo.group(2) != _MASK:
             return self.uri
         value = _value_of((USERINFO_VARIABLE,))
         if value is None:
             raise InvalidInputError(
                 self._missing("the user and password of the URI", (USERINFO_VARIABLE,))
             )
-        rest = self.uri[found.end() :]
-        return f"{found.group(1)}{value}@{rest}" if value else f"{found.group(1)}{rest}"
+        after = self.uri[userinfo.end() :]
+        return f"{userinfo.group(1)}{value}@{after}" if value else f"{userinfo.group(1)}{after}"
 
-    def _missing(self, what: str, names: tuple[str, ...]) -> str:
+    def _missing(self, subject: str, names: tuple[str, ...]) -> str:
         if (self.options or {}).get(ONLY_GIVEN):
             return (
-                f"cannot open {self.uri!r} in this process: {what} is a credential that a server "
+                f"cannot open {self.uri!r} in this process: {subject} is a credential that a "
+                "server "
                 "gave and was left out when the object was pickled; the server named the endpoint "
                 "too, so that none is taken from the environment; open the table by its database"
             )
         return (
-            f"cannot open {self.uri!r} in this process: {what} is a credential and was left out "
+            f"cannot open {self.uri!r} in this process: {subject} is a credential and was left out "
             f"when the object was pickled; set the environment variable {' or '.join(names)} here "
             "(to an empty text if it is not needed), or open the dataset by its URI with "
             "storage_options"
@@ -161,16 +164,16 @@ def _scheme(uri: str) -> str:
 def _public(
     options: Mapping[str, Any], scheme: str, above: OptionPath, withheld: list[OptionPath]
 ) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
+    public_options: dict[str, Any] = {}
     for name, value in options.items():
         path = (*above, str(name))
         if _is_secret(scheme, str(name), value):
             withheld.append(path)
         elif isinstance(value, Mapping):
-            kept[name] = _public(value, scheme, path, withheld)
+            public_options[name] = _public(value, scheme, path, withheld)
         else:
-            kept[name] = value
-    return kept
+            public_options[name] = value
+    return public_options
 
 
 def _is_secret(scheme: str, name: str, value: Any) -> bool:
@@ -187,7 +190,7 @@ def _is_secret(scheme: str, name: str, value: Any) -> bool:
 
 def _is_plain(value: object) -> bool:
     if isinstance(value, (list, tuple)):
-        return not any(isinstance(one, Mapping) for one in value) and all(map(_is_plain, value))
+        return not any(isinstance(item, Mapping) for item in value) and all(map(_is_plain, value))
     # The entries of a mapping are judged one by one.
     return value is None or isinstance(value, (str, int, float, bool, Mapping))
 
@@ -196,8 +199,8 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)
 
 
 def _variables(scheme: str, path: OptionPath) -> tuple[str, ...]:
@@ -223,21 +226,21 @@ def _copied(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _value_at(given: StorageOptions | None, path: OptionPath) -> Any:
+def _value_at(options: StorageOptions | None, path: OptionPath) -> Any:
     """Return the option at a path, None if it is not given."""
-    found: Any = given
+    value: Any = options
     for name in path:
-        if not isinstance(found, Mapping):
+        if not isinstance(value, Mapping):
             return None
-        found = found.get(name)
-    return found
+        value = value.get(name)
+    return value
 
 
-def _plain_values(given: StorageOptions | None) -> dict[str, Any]:
+def _plain_values(options: StorageOptions | None) -> dict[str, Any]:
     """Return the options that are no dictionaries, which replace those that were kept."""
     return {
         name: value
-        for name, value in (given or {}).items()
+        for name, value in (options or {}).items()
         if value is not None and not isinstance(value, Mapping)
     }
 

@@ -254,16 +254,17 @@ class Branches(VersionPart):
         """
         from lance_nb.dataset.verbs import branching
 
-        found = self._session.refs.branches()
-        return self._described(branching.ordered_branches(found, order))
+        branches = self._session.refs.branches()
+        return self._described(branching.ordered_branches(branches, order))
 
     def _described(
         self, branches: Iterable[tuple[str, Branch]]
     ) -> builtins.list[tuple[str, dict[str, Any]]]:
-        found = dict(branches)
-        unfinished = self._session.refs.unfinished(found)
+        described = dict(branches)
+        unfinished = self._session.refs.unfinished(described)
         return [
-            (name, _branch(one, is_unfinished=name in unfinished)) for name, one in found.items()
+            (name, _branch(branch, is_unfinished=name in unfinished))
+            for name, branch in described.items()
         ]
 
     def names(self) -> builtins.list[str]:
@@ -343,11 +344,11 @@ class Branches(VersionPart):
         from lance_nb.dataset.dataset import LanceDataset
 
         target = self._snapshot.branch if into is None else into
-        names = [None if one in {None, refs.MAIN} else one for one in (branch, target)]
+        names = [None if name in {None, refs.MAIN} else name for name in (branch, target)]
         if names[0] == names[1]:
             raise InvalidInputError(f"{branch!r} cannot be reviewed against itself: name another")
-        here = LanceDataset.from_opened(self._session, self._snapshot)
-        source, merged = (here.checkout_version((name, None)) for name in names)
+        dataset = LanceDataset.from_opened(self._session, self._snapshot)
+        source, merged = (dataset.checkout_version((name, None)) for name in names)
         return reviews.Review(source, merged)
 
     def reviews(self) -> builtins.list[ReviewFolder]:
@@ -425,10 +426,10 @@ class Branches(VersionPart):
         """
         from lance_nb.dataset.verbs import branch_merging, branching
 
-        there = branch_merging.source_of(self._session, source)
+        source_branch = branch_merging.source_of(self._session, source)
         name = (self._snapshot.branch or refs.MAIN) if into is None else into
         target = branching.target_of(self._session, self._snapshot, (name, None))
-        return branch_merging.compare_branches(self._session, there, target, progress)
+        return branch_merging.compare_branches(self._session, source_branch, target, progress)
 
     def plan_merge(
         self,

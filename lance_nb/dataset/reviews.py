@@ -207,7 +207,7 @@ class Review:
         configured = ConfiguredExpectations.of(self.target.config())
         checker = Checker(self.source, configured=configured)
         try:
-            return checker.at(self.source, progress)
+            return checker.evaluate(self.source, progress)
         finally:
             checker.save()
 
@@ -280,9 +280,9 @@ class Review:
             >>> ds.branches.review("dev").comments()
             []
         """
-        found = read_comments(self._session.root, self.branch, self.identifier, self._read)
-        self._problems = [str(one) for one in found if isinstance(one, FormatError)]
-        return [one for one in found if isinstance(one, ReviewComment)]
+        entries = read_comments(self._session.root, self.branch, self.identifier, self._read)
+        self._problems = [str(entry) for entry in entries if isinstance(entry, FormatError)]
+        return [entry for entry in entries if isinstance(entry, ReviewComment)]
 
     @property
     def problems(self) -> list[str]:
@@ -309,11 +309,11 @@ class Review:
     def _write(
         self, kind: str, text: str, reply_to: str | None, author: str | None
     ) -> ReviewComment:
-        made = ReviewComment(
+        comment = ReviewComment(
             uuid.uuid4().hex, kind, self.branch, self.source.version, self.into,
             author or default_author(), time.time_ns(), text, reply_to,
         )  # fmt: skip
-        return write_comment(self._session.root, made, self.identifier)
+        return write_comment(self._session.root, comment, self.identifier)
 
     @property
     def _session(self) -> Session:
@@ -360,25 +360,29 @@ class Review:
 def is_approved(comments: Sequence[ReviewComment], version: int) -> bool:
     """Return whether a version is approved by the last word of each author, and nobody objects."""
     return not objects(comments) and any(
-        one.version == version for one in _last_words(comments) if one.kind == "approval"
+        comment.version == version
+        for comment in _last_words(comments)
+        if comment.kind == "approval"
     )
 
 
 def objects(comments: Sequence[ReviewComment]) -> bool:
     """Return whether the last word of somebody asks for changes."""
-    return any(one.kind == "changes-requested" for one in _last_words(comments))
+    return any(comment.kind == "changes-requested" for comment in _last_words(comments))
 
 
 def _last_words(comments: Sequence[ReviewComment]) -> list[ReviewComment]:
     """Return the newest approval or request for changes of each author."""
-    return list({one.author: one for one in comments if one.kind != "comment"}.values())
+    return list(
+        {comment.author: comment for comment in comments if comment.kind != "comment"}.values()
+    )
 
 
 def default_author() -> str:
     """Return who writes comments by default: the person of the provenance, or the user."""
-    known = provenance.properties().get(provenance.AUTHOR)
-    if known:
-        return known
+    author = provenance.properties().get(provenance.AUTHOR)
+    if author:
+        return author
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
@@ -389,16 +393,25 @@ def identifier_of(session: Session, branch: str | None) -> str:
     """Return the unique id of a branch; main has the id "main". Raises RefNotFoundError."""
     if branch is None:
         return MAIN
-    known = refs.read_branch(session.root, branch)
-    return known.identifier[-1][1] if known.identifier else str(known.create_at)
+    branch_record = refs.read_branch(session.root, branch)
+    return (
+        branch_record.identifier[-1][1]
+        if branch_record.identifier
+        else str(branch_record.create_at)
+    )
 
 
 def write_comment(root: Store, comment: ReviewComment, identifier: str) -> ReviewComment:
     """Write a comment that no file exists for yet; its time moves on if one does."""
     folder = review_folder(comment.branch, identifier)
-    made = replace(comment, text=storable_text(comment.text))
-    create_record(root, f"{folder}/{made.file_name}", made.to_bytes(), f"comment {made.id}")
-    return made
+    stored_comment = replace(comment, text=storable_text(comment.text))
+    create_record(
+        root,
+        f"{folder}/{stored_comment.file_name}",
+        stored_comment.to_bytes(),
+        f"comment {stored_comment.id}",
+    )
+    return stored_comment
 
 
 def storable_text(text: str) -> str:
@@ -409,21 +422,25 @@ def storable_text(text: str) -> str:
 
 
 def read_comments(
-    root: Store, branch: str, identifier: str, known: dict[str, ReviewComment] | None = None
+    root: Store, branch: str, identifier: str, cached: dict[str, ReviewComment] | None = None
 ) -> list[ReviewComment | FormatError]:
     """Read the comments of a branch, oldest first; what is damaged is its error.
 
-    Comments in ``known``, by path, are not read again; those that are read are added to it.
+    Comments in ``cached``, by path, are not read again; those that are read are added to it.
     """
-    known = {} if known is None else known
+    cached = {} if cached is None else cached
     folder = review_folder(branch, identifier)
-    names = sorted(one for one in root.list_names(folder) if is_comment_name(one))
-    paths = [f"{folder}/{one}" for one in names[-COMMENTS_MAX:]]
-    missing = [path for path in paths if path not in known]
-    read = dict(zip(missing, run_all([partial(_read, root, one) for one in missing]), strict=True))
-    known |= {path: one for path, one in read.items() if isinstance(one, ReviewComment)}
-    found = (known.get(path) or read[path] for path in paths)
-    return [one for one in found if one is not None]
+    names = sorted(file_name for file_name in root.list_names(folder) if is_comment_name(file_name))
+    paths = [f"{folder}/{file_name}" for file_name in names[-COMMENTS_MAX:]]
+    missing = [path for path in paths if path not in cached]
+    read = dict(
+        zip(missing, run_all([partial(_read, root, path) for path in missing]), strict=True)
+    )
+    cached |= {
+        path: comment for path, comment in read.items() if isinstance(comment, ReviewComment)
+    }
+    entries = (cached.get(path) or read[path] for path in paths)
+    return [entry for entry in entries if entry is not None]
 
 
 def _read(root: Store, path: str) -> ReviewComment | FormatError | None:
@@ -438,16 +455,16 @@ def _read(root: Store, path: str) -> ReviewComment | FormatError | None:
 def list_reviews(session: Session) -> list[ReviewFolder]:
     """Return the branches that have comments, those that were deleted too."""
     counts: dict[tuple[str, str], int] = {}
-    for one in session.root.list_recursive(FOLDER):
-        parts = one.name.split("/")
+    for entry in session.root.list_recursive(FOLDER):
+        parts = entry.name.split("/")
         if len(parts) == 3 and is_comment_name(parts[2]):
             place = unquote(parts[0]), parts[1]
             counts[place] = counts.get(place, 0) + 1
-    found = []
+    reviews = []
     for (branch, identifier), count in sorted(counts.items()):
         is_deleted = not _is_there(session, branch, identifier)
-        found.append(ReviewFolder(branch, identifier, count, is_deleted))
-    return found
+        reviews.append(ReviewFolder(branch, identifier, count, is_deleted))
+    return reviews
 
 
 def _is_there(session: Session, branch: str, identifier: str) -> bool:
@@ -460,5 +477,10 @@ def _is_there(session: Session, branch: str, identifier: str) -> bool:
 def delete_review(session: Session, branch: str, identifier: str) -> int:
     """Delete the comments of a branch; return how many."""
     folder = review_folder(branch, identifier)
-    names = [one for one in session.root.list_names(folder) if is_comment_name(one)]
-    return sum(delete_record(session.root, f"{folder}/{one}", f"comment {one}") for one in names)
+    names = [
+        file_name for file_name in session.root.list_names(folder) if is_comment_name(file_name)
+    ]
+    return sum(
+        delete_record(session.root, f"{folder}/{file_name}", f"comment {file_name}")
+        for file_name in names
+    )

@@ -294,10 +294,14 @@ class LanceScanner:
               result: id
               rows: 2
         """
-        number = self.count_rows() if count_rows else sum(one.num_rows for one in self.to_batches())
+        number = (
+            self.count_rows() if count_rows else sum(batch.num_rows for batch in self.to_batches())
+        )
         plan = self._scan_plan
-        found = plan.found_by_indices() if isinstance(plan, ScanPlan) else []
-        return "\n".join([self.explain_plan(), *(f"  {one}" for one in found), f"  rows: {number}"])
+        steps = plan.found_by_indices() if isinstance(plan, ScanPlan) else []
+        return "\n".join(
+            [self.explain_plan(), *(f"  {step}" for step in steps), f"  rows: {number}"]
+        )
 
     def head(self, num_rows: int) -> pa.Table:
         """Read the first rows of the result.
@@ -423,7 +427,7 @@ def _restored(
     kind: type[LanceScanner], version: OpenedVersion, options: ScanOptions
 ) -> LanceScanner:
     """Return a scan that is planned, on a version that is opened, when it is first used."""
-    made = kind.__new__(kind)
-    made._version, made._options, made._plan = version, options, None  # noqa: SLF001
-    made._on_statistics = None  # noqa: SLF001
-    return made
+    restored = kind.__new__(kind)
+    restored._version, restored._options, restored._plan = version, options, None  # noqa: SLF001
+    restored._on_statistics = None  # noqa: SLF001
+    return restored

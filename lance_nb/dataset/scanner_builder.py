@@ -312,14 +312,14 @@ class ScannerBuilder:
             >>> builder.to_scanner().to_table().to_pydict()
             {'id': [6], '_distance': [0.0]}
         """
-        given = {
+        query = {
             "column": column, "q": q, "k": k, "metric": metric, "nprobes": nprobes,
             "minimum_nprobes": minimum_nprobes, "maximum_nprobes": maximum_nprobes,
             "refine_factor": refine_factor, "use_index": use_index, "ef": ef,
             "query_parallelism": query_parallelism, "approx_mode": approx_mode,
             "distance_range": distance_range, "search_effort": search_effort,
         }  # fmt: skip
-        return self.nearest_query({n: value for n, value in given.items() if value is not None})
+        return self.nearest_query({n: value for n, value in query.items() if value is not None})
 
     def nearest_query(self, query: Any) -> Self:
         """Search with the arguments of ``nearest`` as one dict. Not in pylance.
@@ -520,35 +520,35 @@ class ScannerBuilder:
             >>> lance_nb.ScannerBuilder(ds).to_scanner().count_rows()
             10
         """
-        given = self._options
+        scan_options = self._options
         for name, reason in _REFUSED.items():
-            if given.get(name):
+            if scan_options.get(name):
                 raise NotSupportedError(f"{name} is not supported: {reason}")
-        batch_size = given.get("batch_size")
-        fragments = given.get("fragments")
+        batch_size = scan_options.get("batch_size")
+        fragments = scan_options.get("fragments")
         options = ScanOptions(
-            given.get("columns"),
-            given.get("filter"),
-            given.get("limit"),
-            given.get("offset"),
-            given.get("nearest"),
+            scan_options.get("columns"),
+            scan_options.get("filter"),
+            scan_options.get("limit"),
+            scan_options.get("offset"),
+            scan_options.get("nearest"),
             _default_batch_size() if batch_size is None else batch_size,
-            bool(given.get("with_row_id")),
-            bool(given.get("with_row_address")),
-            None if fragments is None else tuple(one.metadata for one in fragments),
-            bool(given.get("prefilter")),
-            bool(given.get("include_deleted_rows")),
-            bool(given.get("strict_batch_size")),
-            given.get("order_by"),
-            not given.get("disable_scoring_autoprojection"),
-            given.get("blob_handling") == "all_binary",
-            bool(given.get("keep_dictionaries")),
-            given.get("use_scalar_index") is not False,
-            given.get("full_text_query"),
-            bool(given.get("fast_search")),
+            bool(scan_options.get("with_row_id")),
+            bool(scan_options.get("with_row_address")),
+            None if fragments is None else tuple(fragment.metadata for fragment in fragments),
+            bool(scan_options.get("prefilter")),
+            bool(scan_options.get("include_deleted_rows")),
+            bool(scan_options.get("strict_batch_size")),
+            scan_options.get("order_by"),
+            not scan_options.get("disable_scoring_autoprojection"),
+            scan_options.get("blob_handling") == "all_binary",
+            bool(scan_options.get("keep_dictionaries")),
+            scan_options.get("use_scalar_index") is not False,
+            scan_options.get("full_text_query"),
+            bool(scan_options.get("fast_search")),
         )
         # A copy: the handle may move to another version before the scan is read.
-        return LanceScanner(copy(self.ds), options, given.get("scan_stats_callback"))
+        return LanceScanner(copy(self.ds), options, scan_options.get("scan_stats_callback"))
 
     def _set(self, name: str, value: Any) -> Self:
         self._options[name] = value

@@ -89,9 +89,9 @@ class CacheSession:
     @classmethod
     def of(cls, files: FileCache, deletions: DeletionCache) -> CacheSession:
         """Return the session of caches that are in use."""
-        made = cls()
-        made.files, made.deletions = files, deletions
-        return made
+        session = cls()
+        session.files, session.deletions = files, deletions
+        return session
 
     def is_same_as(self, other: CacheSession) -> bool:
         """Tell whether another session shares these caches.
@@ -223,8 +223,8 @@ class Session:
         if self.checks is not None:
             self.checks.renew(self.home(branch))
         locations = self.locations(branch, manifest.base_paths)
-        made = made_for(manifest)
-        return Snapshot(manifest, locations, branch, self.files, self.deletions, *made)
+        snapshot = made_for(manifest)
+        return Snapshot(manifest, locations, branch, self.files, self.deletions, *snapshot)
 
 
 def open_session(
@@ -249,9 +249,9 @@ def open_session(
         from lance_nb.transactions.external import registry
 
         root = registry.open_root(uri, storage_options, bases)
-        asked = "" if registry.is_plain(uri) else str(uri)
+        version_text = "" if registry.is_plain(uri) else str(uri)
     else:
-        root, asked = open_store(uri, storage_options, bases), ""
+        root, version_text = open_store(uri, storage_options, bases), ""
     if check:
         caches = None
     return Session(
@@ -260,7 +260,7 @@ def open_session(
         storage_options,
         files=FileCache() if caches is None else caches.files,
         deletions=DeletionCache() if caches is None else caches.deletions,
-        asked_uri=asked,
+        asked_uri=version_text,
         commit_lock=commit_lock,
         checks=_read_checks() if check else None,
     )

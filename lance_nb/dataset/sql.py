@@ -87,15 +87,15 @@ def open_duckdb() -> Any:
 
 def words_of(error: Exception) -> str:
     """Return what DuckDB says in one line, without the trace of our stream that it quotes."""
-    said = " ".join(str(error).partition(" Detail: Python exception")[0].split())
-    said = _RAISED_BY_US.sub("", said)
-    if _REFUSED.search(said):
-        said += (
+    message = " ".join(str(error).partition(" Detail: Python exception")[0].split())
+    message = _RAISED_BY_US.sub("", message)
+    if _REFUSED.search(message):
+        message += (
             "; SQL on a dataset can read only that dataset, and cannot use files, URLs, "
             "extensions or settings. To use them, register the dataset on your own connection: "
             "duckdb.connect().register('dataset', ds)"
         )
-    return said
+    return message
 
 
 @contextmanager
@@ -239,9 +239,9 @@ class SqlQuery:
               decoded for the rows that are left: label
               result: id, label
         """
-        found = indexed_statement(self._dataset, self._text, self._name)
-        if found is not None:
-            return f"{_ANSWERED}\n  {found.words}"
+        indexed = indexed_statement(self._dataset, self._text, self._name)
+        if indexed is not None:
+            return f"{_ANSWERED}\n  {indexed.words}"
         return "\n".join(scan.explain_plan() for scan in self._statement.scans.values())
 
 
@@ -341,17 +341,17 @@ def indexed_answer(connection: Any, dataset: LanceDataset, text: str, name: str)
 
     Raises InvalidInputError for a wrong statement.
     """
-    found = indexed_statement(dataset, text, name)
-    if found is None:
+    indexed = indexed_statement(dataset, text, name)
+    if indexed is None:
         return None
     from lance_nb.dataset.statements.translation import translate
 
     expected = translate(text, {name: dataset.schema}).fields
-    translation = translate(found.text, {name: found.rows.schema}, has_filters=False)
+    translation = translate(indexed.text, {name: indexed.rows.schema}, has_filters=False)
     if expected is None or translation.fields is None or len(expected) != len(translation.fields):
         return None
     with duckdb_errors():
-        connection.register(translation.scans[0].name, found.rows)
+        connection.register(translation.scans[0].name, indexed.rows)
         for function in translation.functions:
             function.register(connection)
         answer = replace(translation, fields=expected)

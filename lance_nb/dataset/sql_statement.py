@@ -59,8 +59,8 @@ def _is_of_table(tree: Any, name: str) -> bool:
     is_single = len(tables) == 1 and tables[0].name.lower() == name.lower()
     if not isinstance(tree, sql.Select) or not is_single:
         return False
-    others = (sql.Subquery, sql.Join, sql.Lateral, sql.TableSample, sql.CTE, sql.SetOperation)
-    return not any(one is not tree for one in tree.find_all(sql.Select, *others))
+    other_nodes = (sql.Subquery, sql.Join, sql.Lateral, sql.TableSample, sql.CTE, sql.SetOperation)
+    return not any(node is not tree for node in tree.find_all(sql.Select, *other_nodes))
 
 
 def _names_of_table(tree: Any) -> set[str]:
@@ -97,7 +97,7 @@ def _condition_of(part: Any, tables: set[str], schema: pa.Schema) -> str | None:
         return None
     same = [field for field in schema if field.name.lower() == column.name.lower()]
     constants = [_constant_of(value, same[0].type) if same else None for value in values]
-    listed = [one for one in constants if one is not None]
+    listed = [constant for constant in constants if constant is not None]
     if len(same) != 1 or len(listed) < len(values):
         return None
     from lance_nb.table.filtered_scan import quoted  # loads what filters need
@@ -141,7 +141,7 @@ def indexed_statement(dataset: LanceDataset, text: str, name: str) -> IndexedSta
     if not _is_of_values(tree):
         return None
     schema = dataset.schema
-    columns = {one.lower(): one for one in schema.names}
+    columns = {name.lower(): name for name in schema.names}
     if len(columns) < len(schema.names) or _WEIGHT in columns:
         return None
     where = tree.args.get("where")
@@ -153,12 +153,14 @@ def indexed_statement(dataset: LanceDataset, text: str, name: str) -> IndexedSta
     if not named:
         conditions = [_condition_of(part, tables, schema) for part in parts]
         if None not in conditions:
-            return _of_rows(dataset, tree, [one for one in conditions if one is not None])
+            return _of_rows(
+                dataset, tree, [condition for condition in conditions if condition is not None]
+            )
         named = _named(where, None, tables, columns) or set()
     if len(named) == 1:
-        found = _of_values(dataset, tree, next(iter(named)), parts, tables)
-        if found is not None:
-            return found
+        statement = _of_values(dataset, tree, next(iter(named)), parts, tables)
+        if statement is not None:
+            return statement
     return None if where is not None else _of_bounds(dataset, tree, named)
 
 
@@ -167,7 +169,7 @@ def _is_of_values(tree: Any) -> bool:
     from sqlglot import expressions as sql
 
     aggregates = (sql.Count, sql.Min, sql.Max)
-    known = (
+    is_known = (
         sql.Select, sql.From, sql.Table, sql.TableAlias, sql.Identifier, sql.Column, sql.Alias,
         sql.Star, sql.Distinct, sql.Group, sql.Order, sql.Ordered, sql.Limit, sql.Offset,
         sql.Having, sql.Where, sql.Literal, sql.Paren, sql.And, sql.Or, sql.Not, sql.Is, sql.Null,
@@ -176,20 +178,22 @@ def _is_of_values(tree: Any) -> bool:
         *aggregates,
     )  # fmt: skip
     for node in tree.walk():
-        if type(node) not in known:
+        if type(node) not in is_known:
             return False
         if isinstance(node, sql.Star) and not isinstance(node.parent, sql.Count):
             return False
         if isinstance(node, sql.Distinct) and node.args.get("on"):
             return False
         if isinstance(node, aggregates):  # min(c, 3) lists values
-            others = (one for key, one in node.args.items() if key not in ("this", "big_int"))
-            if node.this is None or any(others):
+            later_arguments = (
+                argument for key, argument in node.args.items() if key not in ("this", "big_int")
+            )
+            if node.this is None or any(later_arguments):
                 return False
         if isinstance(node, sql.Table | sql.Column) and node.args.get("db"):
             return False
     is_grouped = tree.args.get("group") or tree.args.get("distinct")
-    return bool(is_grouped) or any(one.find(*aggregates) for one in tree.expressions)
+    return bool(is_grouped) or any(expression.find(*aggregates) for expression in tree.expressions)
 
 
 def _named(tree: Any, where: Any, tables: set[str], columns: dict[str, str]) -> set[str] | None:
@@ -199,19 +203,19 @@ def _named(tree: Any, where: Any, tables: set[str], columns: dict[str, str]) -> 
     """
     from sqlglot import expressions as sql
 
-    inside = set() if where is None else {id(one) for one in where.walk()}
-    aliases = {one.alias.lower() for one in tree.find_all(sql.Alias)}
-    found = set()
+    inside = set() if where is None else {id(node) for node in where.walk()}
+    aliases = {alias.alias.lower() for alias in tree.find_all(sql.Alias)}
+    names = set()
     for column in tree.find_all(sql.Column):
         if id(column) in inside:
             continue
         if column.table.lower() not in tables:
             return None
         if column.name.lower() in columns:
-            found.add(columns[column.name.lower()])
+            names.add(columns[column.name.lower()])
         elif column.name.lower() not in aliases:
             return None
-    return found
+    return names
 
 
 def _of_rows(dataset: LanceDataset, tree: Any, conditions: list[str]) -> IndexedStatement:
@@ -234,25 +238,27 @@ def _of_values(
     schema = dataset.schema
     if pa.types.is_floating(schema.field(column).type):
         return None
-    kept, conditions = [], []
+    left_conditions, conditions = [], []
     for part in parts:
         if _is_only_of(part, column):
-            kept.append(part)
+            left_conditions.append(part)
             continue
         condition = _condition_of(part, tables, schema)
         if condition is None:
             return None
         conditions.append(condition)
-    found = indexed_value_counts(dataset, column, " AND ".join(conditions) or None)
-    if found is None:
+    counts = indexed_value_counts(dataset, column, " AND ".join(conditions) or None)
+    if counts is None:
         return None
-    return _statement(tree, found[0].rename_columns([column, _WEIGHT]), kept, found[1])
+    return _statement(tree, counts[0].rename_columns([column, _WEIGHT]), left_conditions, counts[1])
 
 
 def _is_only_of(part: Any, column: str) -> bool:
     from sqlglot import expressions as sql
 
-    return {one.name.lower() for one in part.find_all(sql.Column)} == {column.lower()}
+    return {column_node.name.lower() for column_node in part.find_all(sql.Column)} == {
+        column.lower()
+    }
 
 
 def _of_bounds(dataset: LanceDataset, tree: Any, columns: set[str]) -> IndexedStatement | None:
@@ -266,37 +272,46 @@ def _of_bounds(dataset: LanceDataset, tree: Any, columns: set[str]) -> IndexedSt
     is_plain = not tree.args.get("group") and not tree.args.get("distinct")
     if search is None or not is_plain or not columns:
         return None
-    if not all(isinstance(one, sql.Min | sql.Max) for one in aggregates):
+    if not all(isinstance(aggregate, sql.Min | sql.Max) for aggregate in aggregates):
         return None
-    if not all(isinstance(one.this, sql.Column) for one in aggregates):
+    if not all(isinstance(aggregate.this, sql.Column) for aggregate in aggregates):
         return None
     arrays, words = {}, []
     for column in sorted(columns):
-        found = search.value_range(column)
-        if found is None or found.has_nan:
+        bounds = search.value_range(column)
+        if bounds is None or bounds.has_nan:
             return None
-        asked = [one for one in aggregates if one.this.name.lower() == column.lower()]
-        ends = {found.low if isinstance(one, sql.Min) else found.high for one in asked}
+        bounded = [
+            aggregate for aggregate in aggregates if aggregate.this.name.lower() == column.lower()
+        ]
+        ends = {
+            bounds.low if isinstance(aggregate, sql.Min) else bounds.high for aggregate in bounded
+        }
         if None in ends:
             return None
-        arrays[column] = pa.array([found.low, found.high], dataset.schema.field(column).type)
-        words.append(f"bounds of all rows: {found.words}")
+        arrays[column] = pa.array([bounds.low, bounds.high], dataset.schema.field(column).type)
+        words.append(f"bounds of all rows: {bounds.words}")
     return _statement(tree, pa.table(arrays), [], "\n  ".join(words))
 
 
-def _statement(tree: Any, rows: pa.Table, kept: list[Any], words: str) -> IndexedStatement:
+def _statement(tree: Any, rows: pa.Table, conditions: list[Any], words: str) -> IndexedStatement:
     """Return the statement with sums of the counts, and only the kept conditions."""
     from sqlglot import expressions as sql
 
     changed = tree.copy()
-    changed.set("where", sql.Where(this=sql.and_(*(one.copy() for one in kept))) if kept else None)
+    changed.set(
+        "where",
+        sql.Where(this=sql.and_(*(condition.copy() for condition in conditions)))
+        if conditions
+        else None,
+    )
     for node in list(changed.find_all(sql.Count)):
         if isinstance(node.this, sql.Distinct):
             continue
         total: Any = sql.Sum(this=sql.column(_WEIGHT))
         if not isinstance(node.this, sql.Star):
-            known = sql.Not(this=sql.Is(this=node.this.copy(), expression=sql.Null()))
-            total = sql.Filter(this=total, expression=sql.Where(this=known))
+            not_null = sql.Not(this=sql.Is(this=node.this.copy(), expression=sql.Null()))
+            total = sql.Filter(this=total, expression=sql.Where(this=not_null))
         zero = sql.Coalesce(this=total, expressions=[sql.Literal.number(0)])
         node.replace(sql.cast(zero, "BIGINT", dialect="duckdb"))
     text = changed.sql(dialect="duckdb")

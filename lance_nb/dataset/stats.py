@@ -183,14 +183,14 @@ def value_counts(dataset: LanceDataset, column: str) -> pa.Table:
     kind = schema.field(column).type
     indexed = indexed_value_counts(dataset, column)
     if indexed is not None:
-        found = indexed[0]
+        counts = indexed[0]
     elif pa.types.is_nested(kind):
         raise NotSupportedError(f"values of {kind} are not counted")
     else:
-        found = _counted(
+        counts = _counted(
             pa.table([pa.nulls(0, kind), pa.nulls(0, pa.int64())], _NAMES), dataset, column
         )
-    return found.sort_by([("count", "descending")])
+    return counts.sort_by([("count", "descending")])
 
 
 def indexed_value_counts(
@@ -212,23 +212,25 @@ def indexed_value_counts(
     counted = search.value_counts(column, condition)
     if counted is None:
         return None
-    found = pa.table([counted.values, from_integers(counted.counts)], _NAMES)
+    counts = pa.table([counted.values, from_integers(counted.counts)], _NAMES)
     covered = set(counted.covered.tolist())
-    rest = [one for one in dataset.get_fragments() if one.fragment_id not in covered]
-    if rest:
-        found = _counted(found, dataset, column, filter=where, fragments=rest)
-    words = f"{len(covered)} of {len(covered) + len(rest)} fragments covered"
-    return found, f"{counted.words}, {words}{', the others are read' if rest else ''}"
+    uncovered = [
+        fragment for fragment in dataset.get_fragments() if fragment.fragment_id not in covered
+    ]
+    if uncovered:
+        counts = _counted(counts, dataset, column, filter=where, fragments=uncovered)
+    words = f"{len(covered)} of {len(covered) + len(uncovered)} fragments covered"
+    return counts, f"{counted.words}, {words}{', the others are read' if uncovered else ''}"
 
 
 _NAMES = ["value", "count"]
 
 
-def _counted(found: pa.Table, dataset: LanceDataset, column: str, **options: Any) -> pa.Table:
+def _counted(counts: pa.Table, dataset: LanceDataset, column: str, **options: Any) -> pa.Table:
     """Add the values of a scan to counts of values."""
     for batch in dataset.to_batches([column], **options):
         some = batch.column(0).value_counts()
         more = pa.table([some.field("values"), some.field("counts")], _NAMES)
-        both = pa.concat_tables([found, more]).group_by("value").aggregate([("count", "sum")])
-        found = both.rename_columns(_NAMES)
-    return found
+        summed = pa.concat_tables([counts, more]).group_by("value").aggregate([("count", "sum")])
+        counts = summed.rename_columns(_NAMES)
+    return counts

@@ -92,7 +92,7 @@ class _CsvWriter:
 
         names = without_formulas(pa.array(schema.names, pa.string())).to_pylist()
         self._schema = pa.schema(
-            [one.with_name(name) for one, name in zip(schema, names, strict=True)]
+            [field.with_name(name) for field, name in zip(schema, names, strict=True)]
         )
         self._writer = csv.CSVWriter(path, self._schema)
 
@@ -104,7 +104,7 @@ class _CsvWriter:
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write rows."""
-        columns = [without_formulas(one) for one in batch.columns]
+        columns = [without_formulas(column) for column in batch.columns]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
 

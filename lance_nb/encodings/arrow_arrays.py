@@ -220,13 +220,13 @@ def _from_dictionary(block: Dictionary, type_: pa.DataType, validity: Mask | Non
         return pa.nulls(block.num_values, type_)  # Arrow cannot join dictionaries with null items
     indices = _clean_indices(block, validity)
     if pa.types.is_dictionary(type_):
-        wanted = np.dtype(type_.index_type.to_pandas_dtype())
-        if indices.size and int(indices.max()) > np.iinfo(wanted).max:
-            raise corrupt(f"dictionary indices of type {wanted}", str(int(indices.max())))
-        if wanted.itemsize != indices.itemsize:
-            indices = indices.astype(wanted)
+        index_dtype = np.dtype(type_.index_type.to_pandas_dtype())
+        if indices.size and int(indices.max()) > np.iinfo(index_dtype).max:
+            raise corrupt(f"dictionary indices of type {index_dtype}", str(int(indices.max())))
+        if index_dtype.itemsize != indices.itemsize:
+            indices = indices.astype(index_dtype)
         keys = _from_fixed_width(
-            FixedWidth(8 * wanted.itemsize, block.num_values, indices.view(np.uint8)),
+            FixedWidth(8 * index_dtype.itemsize, block.num_values, indices.view(np.uint8)),
             type_.index_type,
             validity,
         )

@@ -55,11 +55,11 @@ def packed_bits(array: pa.BooleanArray) -> Bytes:
         return np.zeros(0, np.uint8)
     if array.offset % 8:
         return np.packbits(array.to_numpy(zero_copy_only=False), bitorder="little")
-    size, rest = -(-count // 8), count % 8
+    size, remainder = -(-count // 8), count % 8
     bits = np.frombuffer(array.buffers()[1], np.uint8, size, array.offset // 8)
-    if rest and bits[-1] >> rest:  # Arrow leaves them as they are
+    if remainder and bits[-1] >> remainder:  # Arrow leaves them as they are
         bits = bits.copy()
-        bits[-1] &= (1 << rest) - 1
+        bits[-1] &= (1 << remainder) - 1
     return bits
 
 
@@ -67,8 +67,8 @@ def _null_items(array: pa.DictionaryArray) -> Mask:
     """Mark the slots whose index points at a null item of the dictionary."""
     items = nulls_of(array.dictionary)
     keys = np.asarray(array.indices.fill_null(0))
-    found: Mask = np.zeros(len(array), bool) if items is None else items[keys]
-    return found
+    is_null: Mask = np.zeros(len(array), bool) if items is None else items[keys]
+    return is_null
 
 
 def without_null_items(array: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -76,13 +76,13 @@ def without_null_items(array: pa.DictionaryArray) -> pa.DictionaryArray:
     if not array.dictionary.null_count:
         return array
     # Not by encoding anew: Arrow takes NaNs of any payload, and both zeros, as one item.
-    known = np.asarray(array.dictionary.is_valid())
-    place = np.maximum(np.cumsum(known) - 1, 0)
+    is_valid = np.asarray(array.dictionary.is_valid())
+    place = np.maximum(np.cumsum(is_valid) - 1, 0)
     keys = np.asarray(array.indices.fill_null(0)).astype(np.int64)
-    gone = ~known[keys]
+    is_null = ~is_valid[keys]
     if array.null_count:
-        gone |= np.asarray(array.indices.is_null())
-    indices = pa.array(place[keys], array.type.index_type, mask=gone)
+        is_null |= np.asarray(array.indices.is_null())
+    indices = pa.array(place[keys], array.type.index_type, mask=is_null)
     items = array.dictionary.drop_null()
     return pa.DictionaryArray.from_arrays(indices, items, ordered=array.type.ordered)
 
@@ -193,16 +193,16 @@ def taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
         if column.num_chunks < 2 or not _holds_dictionary(column.type):
             raise
     is_null = np.asarray(rows.is_null())
-    wanted = np.asarray(rows.fill_null(0)).astype(np.int64)
-    used = np.unique(wanted[~is_null])
+    positions = np.asarray(rows.fill_null(0)).astype(np.int64)
+    used = np.unique(positions[~is_null])
     ends = np.cumsum([len(chunk) for chunk in column.chunks])
     edges = [0, *np.searchsorted(used, ends).tolist()]
     parts = [
         chunk.take(pa.array(used[start:stop] - (end - len(chunk))))
         for chunk, end, (start, stop) in zip(column.chunks, ends, pairwise(edges), strict=True)
     ]
-    joined = concatenated([one for one in parts if len(one)] or parts[:1])
-    return pa.chunked_array([joined.take(pa.array(np.searchsorted(used, wanted), mask=is_null))])
+    joined = concatenated([part for part in parts if len(part)] or parts[:1])
+    return pa.chunked_array([joined.take(pa.array(np.searchsorted(used, positions), mask=is_null))])
 
 
 def taken_rows(table: pa.Table, rows: pa.Array) -> pa.Table:
@@ -217,7 +217,7 @@ def taken_rows(table: pa.Table, rows: pa.Array) -> pa.Table:
 def one_batch(table: pa.Table) -> pa.RecordBatch:
     """Return the rows of a table, which has columns, as one batch; raises as ``concatenated``."""
     return pa.RecordBatch.from_arrays(
-        [one_array(one) for one in table.columns], schema=table.schema
+        [one_array(column) for column in table.columns], schema=table.schema
     )
 
 

@@ -39,9 +39,9 @@ AnyLevels = Levels | npt.NDArray[np.uint8]  # as decoded: bytes where all of the
 VALUES_MAX = 1 << 48  # in one page or block: sums of such counts stay inside 64 bits
 
 
-def corrupt(expected: str, found: str) -> CorruptFileError:
+def corrupt(expected: str, actual: str) -> CorruptFileError:
     """Build the error of a broken page; the file floor adds path, column and page as notes."""
-    return CorruptFileError("", None, expected, found)
+    return CorruptFileError("", None, expected, actual)
 
 
 # --- data blocks ------------------------------------------------------------------------------
@@ -232,9 +232,9 @@ class Codecs(Protocol):
         ...
 
     def gather(
-        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks, wanted: Wanted
+        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks, request: Wanted
     ) -> DataBlock:
-        """Fetch single values of mini-block chunks, in the order of ``wanted``.
+        """Fetch single values of mini-block chunks, in the order of ``request``.
 
         Only what is asked for is checked: damage elsewhere in a chunk goes unseen.
         """

@@ -63,19 +63,25 @@ class Worth:
 
 def numbered(block: DataBlock, worth: Worth) -> Dictionary | None:
     """Return the values as a dictionary, None if that is not worth it."""
-    for wanted in (_FIRST_SAMPLE, SAMPLE):
-        if block.num_values < 2 * wanted:
+    for sample_size in (_FIRST_SAMPLE, SAMPLE):
+        if block.num_values < 2 * sample_size:
             break  # the whole costs little more
-        sample = _number(block, _spread(block.num_values, wanted), int(_SAMPLE_SHARE * wanted))
+        sample = _number(
+            block, _spread(block.num_values, sample_size), int(_SAMPLE_SHARE * sample_size)
+        )
         if sample is None or not worth.pays(sample.items):
             return None
-    found = _number(block, None, worth.most_items)
-    return found if found is not None and worth.pays(found.items) else None
+    numbered_values = _number(block, None, worth.most_items)
+    return (
+        numbered_values
+        if numbered_values is not None and worth.pays(numbered_values.items)
+        else None
+    )
 
 
-def _spread(count: int, wanted: int) -> Ints:
+def _spread(count: int, num_wanted: int) -> Ints:
     """Return where runs of 256 values begin, evenly spread."""
-    runs = wanted // _SAMPLE_RUN
+    runs = num_wanted // _SAMPLE_RUN
     return np.arange(runs, dtype=np.int64) * (count - _SAMPLE_RUN) // (runs - 1)
 
 
@@ -93,27 +99,29 @@ def _number(block: DataBlock, starts: Ints | None, most: int) -> Dictionary | No
     firsts = np.empty(most, np.int64)
     offsets = block.offsets if isinstance(block, VariableWidth) else None
     size = block.bits_per_value // 8 if isinstance(block, FixedWidth) else 0
-    found = loops.number_values(
+    num_distinct = loops.number_values(
         block.data, offsets, size, begins, run, table, numbers.view(np.int32), firsts
     )
-    if found == _TOO_MANY:
+    if num_distinct == _TOO_MANY:
         return None
-    if found < 0:
+    if num_distinct < 0:
         return _number_by_arrow(block, starts, most)
     indices = FixedWidth(32, run * begins.size, numbers)
-    return Dictionary(indices.num_values, indices, _taken(block, firsts[:found]))
+    return Dictionary(indices.num_values, indices, _taken(block, firsts[:num_distinct]))
 
 
-def _taken(block: FixedWidth | VariableWidth, at: Ints) -> DataBlock:
+def _taken(block: FixedWidth | VariableWidth, positions: Ints) -> DataBlock:
     """Return some values of a block."""
     if isinstance(block, FixedWidth):
         size = block.bits_per_value // 8
-        return FixedWidth(block.bits_per_value, at.size, block.data.reshape(-1, size)[at].ravel())
-    starts = block.offsets[at].astype(np.int64)
-    sizes = block.offsets[at + 1] - starts
+        return FixedWidth(
+            block.bits_per_value, positions.size, block.data.reshape(-1, size)[positions].ravel()
+        )
+    starts = block.offsets[positions].astype(np.int64)
+    sizes = block.offsets[positions + 1] - starts
     ends = ranges.starts_of(sizes)
     offsets = ends if block.offsets.itemsize == 8 else ends.astype(np.int32)
-    return VariableWidth(at.size, offsets, ranges.concatenate(block.data, starts, sizes))
+    return VariableWidth(positions.size, offsets, ranges.concatenate(block.data, starts, sizes))
 
 
 def _number_by_arrow(
@@ -121,7 +129,7 @@ def _number_by_arrow(
 ) -> Dictionary | None:
     values = _as_array(block)
     if starts is not None:
-        values = pa.concat_arrays([values.slice(at, _SAMPLE_RUN) for at in starts.tolist()])
+        values = pa.concat_arrays([values.slice(start, _SAMPLE_RUN) for start in starts.tolist()])
     encoded = values.dictionary_encode()
     if len(encoded.dictionary) > most:
         return None

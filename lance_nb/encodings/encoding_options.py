@@ -139,27 +139,27 @@ class _Keys:
         self._metadata = metadata
 
     def one_of(self, name: str, *allowed: str) -> str | None:
-        found = self._text(PREFIX + name)
-        if found is not None and found not in allowed:
-            raise _refused(PREFIX + name, found, ", ".join(allowed))
-        return found
+        text = self._text(PREFIX + name)
+        if text is not None and text not in allowed:
+            raise _refused(PREFIX + name, text, ", ".join(allowed))
+        return text
 
     def integer(self, name: str, least: int, most: int) -> int | None:
-        found = self._text(PREFIX + name)
-        if found is None:
+        text = self._text(PREFIX + name)
+        if text is None:
             return None
-        value = _converted(int, found)
+        value = _converted(int, text)
         if value is None or not least <= value <= most:
-            raise _refused(PREFIX + name, found, f"an integer from {least} to {most}")
+            raise _refused(PREFIX + name, text, f"an integer from {least} to {most}")
         return value
 
     def share(self, name: str, *, above_zero: bool = False) -> float | None:
-        found = self._text(PREFIX + name)
-        if found is None:
+        text = self._text(PREFIX + name)
+        if text is None:
             return None
-        value = _converted(float, found)
+        value = _converted(float, text)
         if value is None or not 0.0 <= value <= 1.0 or (above_zero and value == 0.0):
-            raise _refused(PREFIX + name, found, "a number from 0.0 to 1.0")
+            raise _refused(PREFIX + name, text, "a number from 0.0 to 1.0")
         return value
 
     def flag(self, name: str) -> bool:
@@ -169,12 +169,12 @@ class _Keys:
         return self._flag(name)
 
     def _flag(self, key: str) -> bool:
-        found = self._text(key)
-        if found is None:
+        text = self._text(key)
+        if text is None:
             return False
-        if found.lower() not in {"true", "false"}:
-            raise _refused(key, found, "true, false")
-        return found.lower() == "true"
+        if text.lower() not in {"true", "false"}:
+            raise _refused(key, text, "true, false")
+        return text.lower() == "true"
 
     def _text(self, key: str) -> str | None:
         value = self._metadata.get(key)

@@ -51,8 +51,8 @@ def texts(documents: pa.LargeBinaryArray) -> pa.LargeStringArray:
     Raises CorruptFileError, NotSupportedError.
     """
     distinct = documents.dictionary_encode()
-    found = [to_text(memoryview(document)) for document in distinct.dictionary.to_pylist()]
-    return pa.array(found, pa.large_string()).take(distinct.indices)
+    distinct_texts = [to_text(memoryview(document)) for document in distinct.dictionary.to_pylist()]
+    return pa.array(distinct_texts, pa.large_string()).take(distinct.indices)
 
 
 def to_text(document: memoryview) -> str:
@@ -145,13 +145,13 @@ def _word(data: memoryview, start: int) -> int:
 
 def documents(texts: pa.Array, path: str) -> pa.Array:
     """Return texts as JSONB (large_binary). Raises InvalidInputError naming column and row."""
-    found: list[bytes | None] = []
+    encoded: list[bytes | None] = []
     for row, text in enumerate(texts.to_pylist()):
         try:
-            found.append(None if text is None else from_text(text))
+            encoded.append(None if text is None else from_text(text))
         except (ValueError, RecursionError) as error:
             raise InvalidInputError(f"column {path!r}, row {row}: not JSON: {error}") from error
-    return pa.array(found, pa.large_binary())
+    return pa.array(encoded, pa.large_binary())
 
 
 def from_text(text: str) -> bytes:
@@ -179,10 +179,12 @@ def _item_bytes(value: Any, depth: int) -> tuple[int, bytes]:
         return _NUMBER, _number_bytes(value)
     if isinstance(value, list):
         return _CONTAINER, _container_bytes(
-            _ARRAY, len(value), [_item_bytes(one, depth - 1) for one in value]
+            _ARRAY, len(value), [_item_bytes(item, depth - 1) for item in value]
         )
-    pairs = sorted(((key.encode(), one) for key, one in value.items()), key=itemgetter(0))
-    items = [(_STRING, key) for key, _ in pairs] + [_item_bytes(one, depth - 1) for _, one in pairs]
+    pairs = sorted(((key.encode(), item) for key, item in value.items()), key=itemgetter(0))
+    items = [(_STRING, key) for key, _ in pairs] + [
+        _item_bytes(item, depth - 1) for _, item in pairs
+    ]
     return _CONTAINER, _container_bytes(_OBJECT, len(pairs), items)
 
 

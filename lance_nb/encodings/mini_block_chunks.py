@@ -67,14 +67,14 @@ class ChunkTable:
 
     def part(self, chunks: Ints) -> ChunkTable:
         """Return the entries of some chunks, in any order, with repeats."""
-        wanted: Ints | slice = chunks
+        chosen_chunks: Ints | slice = chunks
         if chunks.size == 1:  # a view of each costs a third of a copy
-            wanted = slice(int(chunks[0]), int(chunks[0]) + 1)
+            chosen_chunks = slice(int(chunks[0]), int(chunks[0]) + 1)
         return ChunkTable(
-            self.starts[wanted],
-            self.sizes[wanted],
-            self.num_values[wanted],
-            self.value_ends[wanted],
+            self.starts[chosen_chunks],
+            self.sizes[chosen_chunks],
+            self.num_values[chosen_chunks],
+            self.value_ends[chosen_chunks],
             None if self.symbols is None else self.symbols.part(chunks),
         )
 
@@ -113,14 +113,14 @@ def read_chunk_table(
         return ChunkTable(empty, empty, empty, empty)
     sizes = ((words >> _WORD_LOG_BITS) + 1) * _CHUNK_ALIGNMENT
     counts = np.left_shift(1, words & _WORD_LOG_MAX)
-    rest = num_items - int(counts[:-1].sum())
+    last_count = num_items - int(counts[:-1].sum())
     # The last word says 0, or what the chunk holds when that is a power of two (flat values).
-    fits = not words[-1] & _WORD_LOG_MAX or rest == int(counts[-1])
-    if not 0 <= rest <= VALUES_MAX or not fits:
+    fits = not words[-1] & _WORD_LOG_MAX or last_count == int(counts[-1])
+    if not 0 <= last_count <= VALUES_MAX or not fits:
         held = int(counts[:-1].sum())
         actual = f"{held} values before the last chunk, with word {int(words[-1])}"
         raise corrupt(f"chunks that hold {num_items} values", actual)
-    counts[-1] = rest
+    counts[-1] = last_count
     ends = np.cumsum(sizes)
     if int(ends[-1]) > shape.buffer_sizes[1]:
         raise corrupt(f"{int(ends[-1])} bytes of chunks", f"{shape.buffer_sizes[1]} bytes")
@@ -148,15 +148,15 @@ def read_chunk_tables(
     sizes = ((words >> _WORD_LOG_BITS) + 1) * _CHUNK_ALIGNMENT
     counts = np.left_shift(1, words & _WORD_LOG_MAX)
     num_items = np.array([page.layout.num_items for page in pages], np.uint64).view(np.int64)
-    rest = num_items - np.add.reduceat(counts, first) + counts[last]
-    fits = (words[last] & _WORD_LOG_MAX == 0) | (rest == counts[last])
-    holds = fits & (rest >= 0) & (rest <= VALUES_MAX)
+    last_counts = num_items - np.add.reduceat(counts, first) + counts[last]
+    fits = (words[last] & _WORD_LOG_MAX == 0) | (last_counts == counts[last])
+    holds = fits & (last_counts >= 0) & (last_counts <= VALUES_MAX)
     if not bool(holds.all()):
         page_number = int(holds.argmin())
-        held = int(num_items[page_number] - rest[page_number])
+        held = int(num_items[page_number] - last_counts[page_number])
         actual = f"{held} before the last chunk, with word {int(words[last[page_number]])}"
         raise corrupt(f"chunks that hold {pages[page_number].layout.num_items} values", actual)
-    counts[last] = rest
+    counts[last] = last_counts
     stops = np.cumsum(sizes)
     symbols = symbols_of_pages([page.layout for page in pages], ends - first)
     table = ChunkTable(stops - sizes, sizes, counts, np.cumsum(counts), symbols)
@@ -256,8 +256,8 @@ def _parse_chunk(
     array = np.array(numbers)
     count = len(numbers) // 2
     parts = [
-        ChunkBuffer(data, array[at + count : at + count + 1], array[at : at + 1])
-        for at in range(1, count + 1)
+        ChunkBuffer(data, array[number + count : number + count + 1], array[number : number + 1])
+        for number in range(1, count + 1)
     ]
     return _parsed(layout, table, parts, array[:1])
 
@@ -268,15 +268,15 @@ def _parsed(
     parts: Iterable[ChunkBuffer],
     levels: Ints,
 ) -> ParsedChunks:
-    rest = iter(parts)
-    rep = next(rest) if layout.HasField("rep_compression") else None
-    definition = next(rest) if layout.HasField("def_compression") else None
+    parts_left = iter(parts)
+    rep = next(parts_left) if layout.HasField("rep_compression") else None
+    definition = next(parts_left) if layout.HasField("def_compression") else None
     counts = table.num_values
     flat = not layout.repetition_index_depth and (rep is not None or definition is not None)
     if flat and not np.array_equal(levels, counts):
         wrong = int((levels != counts).argmax())
         raise corrupt(f"{int(counts[wrong])} levels in a chunk", f"{int(levels[wrong])}")
-    return ParsedChunks(levels, rep, definition, Chunks(tuple(rest), counts, table.symbols))
+    return ParsedChunks(levels, rep, definition, Chunks(tuple(parts_left), counts, table.symbols))
 
 
 def _header_type(
@@ -330,8 +330,8 @@ class PageItems:
         ends = np.cumsum(self.num_items)
         first = np.repeat((ends - self.num_items).astype(np.uint32), self.num_values)
         most = np.repeat(self.num_items.astype(np.uint32), self.num_values)
-        found = np.where(own < most, own.astype(np.uint32) + first, np.uint32(_U32_MAX))
-        return FixedWidth(32, indices.num_values, found.view(np.uint8))
+        shifted_ends = np.where(own < most, own.astype(np.uint32) + first, np.uint32(_U32_MAX))
+        return FixedWidth(32, indices.num_values, shifted_ends.view(np.uint8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,8 +429,8 @@ def join_parts(
         row_ends = np.cumsum(num_rows)
         first = np.repeat(np.append(0, row_ends[:-1]), np.diff(chunk_ends, prepend=0))
         indices = [page.rows for page in pages if page.rows is not None]
-        ended = np.concatenate([one.ended for one in indices]) + first
-        started = np.concatenate([one.started for one in indices]) + first
+        ended = np.concatenate([index.ended for index in indices]) + first
+        started = np.concatenate([index.started for index in indices]) + first
         rows = RowIndex(ended, _within_pages(ended, started, chunk_ends))
     return PageParts(table, rows, None, chunk_ends[:-1])
 
@@ -512,8 +512,8 @@ def cut_levels(levels: PageLevels, num_values: Ints) -> LevelCuts:
     visible = levels.visible
     if visible is not None:
         # The place before the first value counts as -1: no value, no entry.
-        at = np.concatenate((np.full(1, -1), np.flatnonzero(visible)))
-        ends = at[ends] + 1
+        positions = np.concatenate((np.full(1, -1), np.flatnonzero(visible)))
+        ends = positions[ends] + 1
     ends[-1] = levels.num_entries
     starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
     return LevelCuts(starts, ends)

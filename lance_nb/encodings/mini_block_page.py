@@ -134,11 +134,11 @@ class MiniBlockPage:
     def _value_begins(self) -> Ints:
         return self._table.value_ends - self._table.num_values
 
-    def joined(self, others: Sequence[tuple[MiniBlockPage, int]]) -> MiniBlockPage:
+    def joined(self, other_pages: Sequence[tuple[MiniBlockPage, int]]) -> MiniBlockPage:
         """Append pages of an equal ``join_key``, with the bytes from our chunks to theirs."""
-        pages = [self, *(page for page, _ in others)]
+        pages = [self, *(page for page, _ in other_pages)]
         counts = [page.num_rows for page in pages]
-        shifts = [0, *(shift for _, shift in others)]
+        shifts = [0, *(shift for _, shift in other_pages)]
         layouts = [page._layout for page in pages]  # noqa: SLF001
         parts = join_parts([page.parts for page in pages], layouts, counts, shifts)
         shape = PageShape(sum(counts), (), self._shape.file_version)
@@ -158,10 +158,10 @@ class MiniBlockPage:
             return self._decode_whole(buffers[1])
         if self._can_gather and 2 * rows.stops.size >= num_rows > 0:  # nearly all are single rows
             single = rows.stops.size == num_rows
-            wanted = rows.starts if single else expand_ranges(rows.starts, rows.stops)
-            owners = self._table.value_ends.searchsorted(wanted, side="right")
+            row_numbers = rows.starts if single else expand_ranges(rows.starts, rows.stops)
+            owners = self._table.value_ends.searchsorted(row_numbers, side="right")
             if self._is_sparse(owners):
-                return self._fetch(wanted, owners, buffers[1])
+                return self._fetch(row_numbers, owners, buffers[1])
         chunks = self._chunks_of(rows)
         if not chunks.size:
             return self._decode_nothing()
@@ -209,14 +209,14 @@ class MiniBlockPage:
         if parsed is None:
             parsed = parse_chunks(self._layout, self._table.part(owners), buffer)
             numbers = np.arange(owners.size)
-        wanted = Wanted(numbers, inside, vouches=True)
-        values = self._values.single(parsed.values, wanted)
+        request = Wanted(numbers, inside, vouches=True)
+        values = self._values.single(parsed.values, request)
         definition = None
         if parsed.definition is not None:
             definition = pick_levels(
                 self._layout.def_compression,
                 Chunks((parsed.definition,), parsed.num_levels),
-                wanted,
+                request,
                 owners,
                 self._codecs,
             )
@@ -333,10 +333,10 @@ class ChunkValues:
         """
         total = chunks.total
         if starts.size == 1:
-            wanted = int(stops[0]) - int(starts[0])
+            num_wanted = int(stops[0]) - int(starts[0])
         else:
-            wanted = int(np.add.reduce(stops - starts))
-        is_sparse = wanted * SPARSE_SHARE <= total > _FEW_VALUES
+            num_wanted = int(np.add.reduce(stops - starts))
+        is_sparse = num_wanted * SPARSE_SHARE <= total > _FEW_VALUES
         if is_sparse and self.codecs.can_gather(self.encoding):
             ends = np.cumsum(chunks.num_values)
             positions = expand_ranges(starts, stops)
@@ -345,9 +345,9 @@ class ChunkValues:
             return self.single(chunks, Wanted(owner, inside))
         return gather_ranges(self.whole(chunks), starts, stops)
 
-    def single(self, chunks: Chunks, wanted: Wanted) -> DataBlock:
+    def single(self, chunks: Chunks, request: Wanted) -> DataBlock:
         """Fetch single values without decoding their chunks."""
-        return self._looked_up(self.codecs.gather(self.encoding, chunks, wanted))
+        return self._looked_up(self.codecs.gather(self.encoding, chunks, request))
 
     def _looked_up(self, values: DataBlock) -> DataBlock:
         if self.items is None:

@@ -139,20 +139,20 @@ def decode_levels(
 def pick_levels(
     encoding: encodings21.CompressiveEncoding,
     blocks: Chunks,
-    wanted: Wanted,
+    request: Wanted,
     owners: Ints,
     codecs: Codecs,
 ) -> AnyLevels:
     """Decode the levels of every chunk once and pick the wanted ones; ``owners`` are ascending."""
     is_new = np.ones(owners.size, np.bool_)
     is_new[1:] = owners[1:] != owners[:-1]
-    once = wanted.chunk[is_new]
+    once = request.chunk[is_new]
     buffer, counts = blocks.buffers[0], blocks.num_values[once]
     each = ChunkBuffer(buffer.data, buffer.starts[once], buffer.sizes[once])
     levels = decode_levels(encoding, Chunks((each,), counts), codecs)
     begins = (np.cumsum(counts) - counts)[np.cumsum(is_new) - 1]
-    found: AnyLevels = levels[begins + wanted.position]
-    return found
+    levels_taken: AnyLevels = levels[begins + request.position]
+    return levels_taken
 
 
 def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) -> AnyLevels | None:
@@ -160,8 +160,10 @@ def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) ->
     word_bits, width = _checked_widths(encoding)
     if word_bits == 16 and width in bitpack.LEVEL_WIDTHS:
         buffer, counts = blocks.buffers[0], blocks.num_values
-        found = bitpack.unpack_level_chunks(buffer.data, buffer.starts, buffer.sizes, counts, width)
-        levels = _single_pieces(buffer, counts, width) if found is None else found
+        level_array = bitpack.unpack_level_chunks(
+            buffer.data, buffer.starts, buffer.sizes, counts, width
+        )
+        levels = _single_pieces(buffer, counts, width) if level_array is None else level_array
         if levels is not None:
             return levels
     plan = plan_blocks(encoding, blocks)
@@ -178,9 +180,9 @@ def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) ->
     if plan.packed_rows.size == len(grid):
         bitpack.unpack_levels(data, plan.packed_at, plan.width, grid)
     else:
-        found = np.empty((plan.packed_rows.size, bitpack.VALUES), np.uint8)
-        bitpack.unpack_levels(data, plan.packed_at, plan.width, found)
-        grid[plan.packed_rows] = found
+        level_array = np.empty((plan.packed_rows.size, bitpack.VALUES), np.uint8)
+        bitpack.unpack_levels(data, plan.packed_at, plan.width, level_array)
+        grid[plan.packed_rows] = level_array
     return bitpack.trim(grid, plan.counts)
 
 

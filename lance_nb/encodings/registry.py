@@ -107,7 +107,7 @@ class GatherCodec(Protocol):
         """Tell whether this description lets single values be fetched."""
         ...
 
-    def gather(self, encoding: Any, chunks: Chunks, wanted: Wanted, codecs: Codecs) -> DataBlock:
+    def gather(self, encoding: Any, chunks: Chunks, request: Wanted, codecs: Codecs) -> DataBlock:
         """Fetch the wanted values, in their order."""
         ...
 
@@ -222,16 +222,16 @@ class _Lookup:
         return codec.can_gather(getattr(encoding, arm), self._child())
 
     def gather(
-        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks, wanted: Wanted
+        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks, request: Wanted
     ) -> DataBlock:
         """Fetch single values of mini-block chunks."""
         arm = self._arm(encoding)
         codec = _gather(arm)
         if codec is None:
             raise _refused(arm, "for fetching single values")
-        if not wanted.vouches:
-            _check_wanted(chunks, wanted)
-        return codec.gather(getattr(encoding, arm), chunks, wanted, self._child())
+        if not request.vouches:
+            _check_wanted(chunks, request)
+        return codec.gather(getattr(encoding, arm), chunks, request, self._child())
 
     def _arm(self, encoding: encodings21.CompressiveEncoding) -> str:
         if self.depth_left == 0:
@@ -247,20 +247,20 @@ class _Lookup:
         return _LOOKUPS[self.depth_left - 1]
 
 
-def _check_wanted(chunks: Chunks, wanted: Wanted) -> None:
+def _check_wanted(chunks: Chunks, request: Wanted) -> None:
     """Refuse chunks and positions that do not exist."""
     if not chunks.buffers:
         raise corrupt("a value buffer in each chunk", "none")
     count = chunks.num_values.size
     # Seen without a sign, what is negative is too large: one look instead of two.
-    if not wanted.chunk.size:
+    if not request.chunk.size:
         return
-    if int(np.maximum.reduce(wanted.chunk.view(np.uint64))) >= count:
-        raise corrupt(f"chunks below {count}", f"chunk {int(wanted.chunk.max())}")
-    outside = wanted.position.view(np.uint64) >= chunks.num_values[wanted.chunk].view(np.uint64)
+    if int(np.maximum.reduce(request.chunk.view(np.uint64))) >= count:
+        raise corrupt(f"chunks below {count}", f"chunk {int(request.chunk.max())}")
+    outside = request.position.view(np.uint64) >= chunks.num_values[request.chunk].view(np.uint64)
     if np.logical_or.reduce(outside):
-        found = int(wanted.position[outside][0])
-        raise corrupt("positions inside their chunk", f"position {found}")
+        position = int(request.position[outside][0])
+        raise corrupt("positions inside their chunk", f"position {position}")
 
 
 def _refused(arm: str, role: str) -> NotSupportedError:

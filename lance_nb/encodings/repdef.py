@@ -201,8 +201,8 @@ def _unravel_compiled(loops: ModuleType, page: DecodedPage) -> tuple[Level, ...]
             base += _LEVELS[layer]
             continue
         list_number += 1
-        rest = page.layers[position + 1 :]
-        upper = base + _LEVELS[layer] + max_visible_definition(rest)
+        later_layers = page.layers[position + 1 :]
+        upper = base + _LEVELS[layer] + max_visible_definition(later_layers)
         of_rep = (rep.view(np.uint8), rep.itemsize) if rep is not None else (_NO_LEVELS, 1)
         of_definition = (_NO_LEVELS, 0)
         if definition is not None:
@@ -213,7 +213,7 @@ def _unravel_compiled(loops: ModuleType, page: DecodedPage) -> tuple[Level, ...]
         num_starts, num_slots = counted
         takes_null, takes_empty = _LISTS[layer]
         empty = base + _LEVELS[layer] if takes_empty else -1
-        more_lists, more_levels = num_list_layers(rest), max_definition(rest)
+        more_lists, more_levels = num_list_layers(later_layers), max_definition(later_layers)
         next_rep = np.empty((num_starts + 1) * of_rep[1] * bool(more_lists), np.uint8)
         next_definition = np.empty(
             (num_starts + 1) * of_definition[1] * bool(more_levels), np.uint8
@@ -490,8 +490,8 @@ def _list_layer(entries: Entries, array: pa.Array) -> tuple[Entries, pa.Array]:
     coded = _item_layer(entries, nulls_of(array))
     codes = coded.codes
     if codes is not None:
-        gone = (codes if entries.visible is None else codes[entries.visible]) != 0
-        counts[gone] = 0
+        is_filled = (codes if entries.visible is None else codes[entries.visible]) != 0
+        counts[is_filled] = 0
     coded = replace(coded, lists=(*entries.lists, True))
     if counts.size and not int(counts.min()):
         marked, hit = _coded(coded, counts == 0, 2 * layer + 2)
@@ -576,27 +576,27 @@ def _layers(lists: Sequence[bool], seen: int) -> tuple[tuple[int, ...], Levels]:
 
 
 def _repetition(parts: Sequence[Entries], num_lists: int) -> Levels:
-    found: Levels = np.empty(sum(part.num_entries for part in parts), np.uint16)
+    levels: Levels = np.empty(sum(part.num_entries for part in parts), np.uint16)
     position = 0
     for part in parts:
-        run = found[position : position + part.num_entries]
+        run = levels[position : position + part.num_entries]
         position += part.num_entries
         if part.depths is None:
             run[:] = num_lists
         else:
             np.subtract(np.uint16(num_lists), part.depths, out=run)
-    return found
+    return levels
 
 
 def _definition(parts: Sequence[Entries], numbers: Levels) -> Levels:
-    found: Levels = np.zeros(sum(part.num_entries for part in parts), np.uint16)
+    levels: Levels = np.zeros(sum(part.num_entries for part in parts), np.uint16)
     position = 0
     for part in parts:
-        run = found[position : position + part.num_entries]
+        run = levels[position : position + part.num_entries]
         position += part.num_entries
         if part.codes is not None:
             _translate(part.codes, part.seen, numbers, run)
-    return found
+    return levels
 
 
 def _translate(codes: Marks, codes_seen: int, numbers: Levels, out: Levels) -> None:

@@ -137,8 +137,10 @@ class Measured:
         count = words.size - 1
         if count > _COUNTED_MAX:
             starts = np.linspace(0, count - BLOCK, SAMPLE // BLOCK).astype(np.int64)
-            at = (starts[:, None] + np.arange(BLOCK)).ravel()
-            return float(np.count_nonzero(words[at] != words[at + 1]) / at.size)
+            positions = (starts[:, None] + np.arange(BLOCK)).ravel()
+            return float(
+                np.count_nonzero(words[positions] != words[positions + 1]) / positions.size
+            )
         return (self.num_runs - 1) / count
 
     @cached_property
@@ -163,9 +165,9 @@ class Measured:
         if not isinstance(block, VariableWidth) or not block.num_values:
             return np.zeros(0, np.uint8), np.zeros(1, np.int64)
         mean = max(1.0, int(block.offsets[-1]) / block.num_values)
-        wanted = min(block.num_values, max(1, int(SAMPLE / mean)))
-        step = block.num_values / wanted
-        positions = ((np.arange(wanted) + shift) * step).astype(np.int64)
+        num_samples = min(block.num_values, max(1, int(SAMPLE / mean)))
+        step = block.num_values / num_samples
+        positions = ((np.arange(num_samples) + shift) * step).astype(np.int64)
         starts = block.offsets[positions].astype(np.int64)
         sizes = np.minimum(block.offsets[positions + 1] - starts, _LONGEST_SAMPLED)
         return ranges.concatenate(block.data, starts, sizes), ranges.starts_of(sizes)
@@ -196,16 +198,16 @@ class Measured:
         from lance_nb.encodings.kernels import fsst_encode  # reading does without it
 
         data, offsets = self._text_sample(0.5)
-        known = self._learned
-        if known.symbols is not None and known.num_pages < _SYMBOLS_REUSED_PAGES:
-            size = fsst_encode.encode(data, offsets, known.symbols)[0].size
-            if size <= known.share * _REUSE_TOLERANCE * data.size:
-                known.num_pages += 1
-                return known.symbols, data.size, size
-        known.symbols = self._trained()
-        size = fsst_encode.encode(data, offsets, known.symbols)[0].size
-        known.share, known.num_pages = size / max(1, data.size), 0
-        return known.symbols, data.size, size
+        learned = self._learned
+        if learned.symbols is not None and learned.num_pages < _SYMBOLS_REUSED_PAGES:
+            size = fsst_encode.encode(data, offsets, learned.symbols)[0].size
+            if size <= learned.share * _REUSE_TOLERANCE * data.size:
+                learned.num_pages += 1
+                return learned.symbols, data.size, size
+        learned.symbols = self._trained()
+        size = fsst_encode.encode(data, offsets, learned.symbols)[0].size
+        learned.share, learned.num_pages = size / max(1, data.size), 0
+        return learned.symbols, data.size, size
 
     def _trained(self) -> Matcher:
         from lance_nb.encodings.kernels import fsst_encode
@@ -244,8 +246,8 @@ def bits_per_value(block: DataBlock) -> int | None:
         return None if inner is None else block.dimension * inner
     if isinstance(block, PackedStruct):
         widths = [bits_per_value(child) for child in block.children]
-        known = [width for width in widths if width is not None]
-        return sum(known) if len(known) == len(widths) else None
+        known_widths = [width for width in widths if width is not None]
+        return sum(known_widths) if len(known_widths) == len(widths) else None
     if isinstance(block, Dictionary):
         return block.indices.bits_per_value
     return None

@@ -53,13 +53,15 @@ def together(decoders: Sequence[Steps[T]]) -> Steps[list[T]]:
     for number, decoder in enumerate(decoders):
         _advance(number, decoder, None, waiting, results)
     while waiting:
-        asked = list(waiting.items())
-        arrays = yield [wanted for _, ranges_ in asked for wanted in ranges_]
+        requests = list(waiting.items())
+        arrays = yield [
+            ranges_of_request for _, ranges_ in requests for ranges_of_request in ranges_
+        ]
         waiting = {}
         position = 0
-        for number, wanted in asked:
-            mine = arrays[position : position + len(wanted)]
-            position += len(wanted)
+        for number, ranges_of_request in requests:
+            mine = arrays[position : position + len(ranges_of_request)]
+            position += len(ranges_of_request)
             _advance(number, decoders[number], mine, waiting, results)
     return [results[number] for number in range(len(decoders))]
 
@@ -80,8 +82,8 @@ def _advance(
 
 def read_all(region: Region) -> Steps[Bytes]:
     """Read a whole region."""
-    (found,) = yield [(region.start, region.stop)]
-    return found
+    (data,) = yield [(region.start, region.stop)]
+    return data
 
 
 def read_ranges(region: Region, starts: Ints, stops: Ints) -> Steps[Bytes]:
@@ -95,8 +97,8 @@ def read_ranges(region: Region, starts: Ints, stops: Ints) -> Steps[Bytes]:
     if last > region.size_bytes:
         raise corrupt(f"a buffer of at least {last} bytes", f"{region.size_bytes} bytes")
     if starts.size == 1:
-        (found,) = yield [(region.start + int(starts[0]), region.start + last)]
-        return found
+        (data,) = yield [(region.start + int(starts[0]), region.start + last)]
+        return data
     if region.is_mapped:
         first = int(starts[0])
         (whole,) = yield [(region.start + first, region.start + last)]

@@ -65,10 +65,10 @@ def encode_tiny(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) ->
         values, single = _fixed(leaf, bits // 8)
     elif kind in _TEXTS:
         bits = 0
-        found = _texts(leaf)
-        if found is None:
+        block = _texts(leaf)
+        if block is None:
             return None
-        values, single = found
+        values, single = block
     else:
         return None
     if single is not None and definition is None and options.has_large_chunks:
@@ -106,8 +106,8 @@ def _texts(leaf: pa.Array) -> tuple[bytes, bytes | None] | None:
 
 
 def _single_text(offsets: np.ndarray, data: bytes, count: int) -> bytes | None:
-    size, rest = divmod(len(data), count)
-    if rest or data != data[:size] * count:
+    size, remainder = divmod(len(data), count)
+    if remainder or data != data[:size] * count:
         return None
     return data[:size] if bool((offsets[1:] - offsets[:-1] == size).all()) else None
 

@@ -258,8 +258,8 @@ class DatabaseExplorer(Explorer):
 
     def _tables_screen(self) -> dict[str, Any]:
         tables = self._open_tables()
-        found = {"error": None, "tables": tables.to_json(), "code": tables.code()}
-        return found | {"locked": None, "io": None}
+        screen = {"error": None, "tables": tables.to_json(), "code": tables.code()}
+        return screen | {"locked": None, "io": None}
 
     def _handlers(self) -> dict[str, Handler]:
         if self._tables is None:
@@ -328,12 +328,12 @@ def explore(
     if not isinstance(target, Database) and not is_connection(target):
         check_target(target)
     try:
-        found = _found(target, version, storage_options)
-        if isinstance(found, Database):
-            return DatabaseExplorer(found, height=height, read_only=read_only)
+        opened = _found(target, version, storage_options)
+        if isinstance(opened, Database):
+            return DatabaseExplorer(opened, height=height, read_only=read_only)
     except LanceError as error:
         return Explorer(error, height=height, read_only=read_only)
-    return Explorer(found, height=height, read_only=read_only)
+    return Explorer(opened, height=height, read_only=read_only)
 
 
 def _found(
@@ -354,15 +354,15 @@ def _found(
     except DatasetNotFoundError:
         if version is not None:
             raise
-        found = database(target, storage_options=options)
-        if not _has_tables(found):
+        opened = database(target, storage_options=options)
+        if not _has_tables(opened):
             raise
-        return found
+        return opened
 
 
-def _has_tables(found: Database) -> bool:
+def _has_tables(opened_database: Database) -> bool:
     """Whether a folder is one of tables; one that cannot be listed is none."""
     try:
-        return len(found) > 0
+        return len(opened_database) > 0
     except LanceError:
         return False

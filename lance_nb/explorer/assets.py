@@ -104,7 +104,9 @@ def compose_module(
         if base is None:
             path = (ROOT / views).resolve()
             name = _link(path, linked)
-            names = sorted({_name(shared) for one in late for shared in shared_modules(one, views)})
+            names = sorted(
+                {_name(shared) for module in late for shared in shared_modules(module, views)}
+            )
             modules = f"Object.assign({name}.$default, {{ modules: {{ {', '.join(names)} }} }})"
             linked.done[path].append((f"const VIEWS = {modules};", path, 0))
         else:
@@ -211,7 +213,9 @@ def _link(path: Path, linked: _Linked) -> str:
     left = _LEFT_OVER.search(body)
     if left:
         raise InternalError(f"{path.name}: cannot link {left.group()!r}")
-    lines = [(_squeezed(line), path, at) for at, line in enumerate(body.split("\n"))]
+    lines = [
+        (_squeezed(line), path, line_number) for line_number, line in enumerate(body.split("\n"))
+    ]
     linked.done[path] = [
         (f"const {name} = (() => {{", path, 0),
         *lines,
@@ -237,7 +241,10 @@ def _imported(match: re.Match[str], path: Path, linked: _Linked) -> str:
 
 def _source_map(lines: list[_Line]) -> str:
     """Return the comment that leads each line of the linked text to its file and line."""
-    files = {path: at for at, path in enumerate(dict.fromkeys(path for _, path, _ in lines))}
+    files = {
+        path: file_number
+        for file_number, path in enumerate(dict.fromkeys(path for _, path, _ in lines))
+    }
     mappings, before = [], (0, 0)
     for _, path, line in lines:
         file = files[path]

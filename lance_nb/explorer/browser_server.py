@@ -73,16 +73,18 @@ class PageSession:
         """Return what happened since the last call; wait for it."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._events), wait_s)
-            found = list(self._events)
+            events = list(self._events)
             self._events.clear()
-        return found
+        return events
 
     def close(self) -> None:
         """Release the dataset."""
         self.explorer.close()
 
     def _send(self, content: Mapping[str, Any], buffers: list[bytes] | None = None) -> None:
-        self._put({"content": dict(content), "buffers": [plain_json(one) for one in buffers or ()]})
+        self._put(
+            {"content": dict(content), "buffers": [plain_json(buffer) for buffer in buffers or ()]}
+        )
 
     def _on_screen(self, change: Mapping[str, Any]) -> None:
         self._put({"trait": "screen", "value": plain_json(change["new"])})
@@ -139,22 +141,22 @@ class ExplorerServer:
             )
         if old is not None:
             old.close()
-        given = {"session": name, "token": self.token, "state": session.state()}
-        return _page(session.explorer, given)
+        page_state = {"session": name, "token": self.token, "state": session.state()}
+        return _page(session.explorer, page_state)
 
     def session(self, name: str) -> PageSession | None:
         """Return the session of a page, None if it was closed."""
         return self._sessions.get(name)
 
 
-def _page(explorer: Explorer, given: Mapping[str, Any]) -> str:
+def _page(explorer: Explorer, page_state: Mapping[str, Any]) -> str:
     module, style = assets.texts(ENTRY)
     script = f"{module.replace('export default ', 'const START = ')}\nSTART(document);\n"
     style = f"{PAGE_STYLE}{style}"
     sources = "connect-src 'self'; img-src blob: data:; media-src blob:"
     policy = page_policy(style, sources, script=script)
     # Backslash forms, so that no text within can end the block or begin another.
-    data = json.dumps(given, ensure_ascii=True).replace("<", "\\u003c")
+    data = json.dumps(page_state, ensure_ascii=True).replace("<", "\\u003c")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'

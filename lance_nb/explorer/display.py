@@ -43,8 +43,8 @@ def render_value(value: Any) -> StaticRendering:
 def _tables_of(database: Database) -> StaticRendering:
     """Render the first tables of a database; more would read a manifest each."""
     names = database.table_names()
-    found = database.summaries(names[:TABLES_SHOWN])
-    return render_tables(database, found, len(names))
+    summaries = database.summaries(names[:TABLES_SHOWN])
+    return render_tables(database, summaries, len(names))
 
 
 def widget_of(value: Any) -> LanceWidget:

@@ -103,30 +103,33 @@ def take_snapshot(
     a ref that does not exist.
     """
     session = Session(dataset, read_only=True)
-    found = Snapshot()
+    snapshot = Snapshot()
     handlers = session.handlers() | session.keep(HeaderHandlers).handlers() | handlers_of(session)
-    here = (dataset.branch, dataset.version)
-    places = [here, *(place for place in _places(dataset, versions) if place != here)]
+    current_place = (dataset.branch, dataset.version)
+    places = [
+        current_place,
+        *(place for place in _places(dataset, versions) if place != current_place),
+    ]
     window = Window(limit=max(1, min(rows, MAX_ROWS)), num_columns=MAX_COLUMNS)
     for number, place in enumerate(places[:MAX_VERSIONS]):
-        _keep_screen(found, session, place, parts, window)
+        _keep_screen(snapshot, session, place, parts, window)
         for kind, args in _version_requests(place, profiled=number < MAX_PROFILED):
-            _keep_answer(found, handlers, place, kind, args)
-    session.stand(here)
-    _keep_shown(found, session, handlers, here)
-    _keep_bars(found, dataset)
-    return found
+            _keep_answer(snapshot, handlers, place, kind, args)
+    session.stand(current_place)
+    _keep_shown(snapshot, session, handlers, current_place)
+    _keep_bars(snapshot, dataset)
+    return snapshot
 
 
 def _places(dataset: Source, versions: Sequence[int | str] | None) -> list[Place]:
     if versions is not None:
-        opened = (refs.resolve(dataset, str(one)) for one in list(versions)[:MAX_VERSIONS])
-        return list(dict.fromkeys((one.branch, one.version) for one in opened))
+        opened = (refs.resolve(dataset, str(version)) for version in list(versions)[:MAX_VERSIONS])
+        return list(dict.fromkeys((opened.branch, opened.version) for opened in opened))
     own = [(dataset.branch, number) for number in reversed(dataset.version_numbers()[-_NEWEST:])]
     tags = list(_readable_tags(dataset).values())[:MAX_REFS]
-    tagged = [(one["branch"], one["version"]) for one in tags]
+    tagged = [(tag_record["branch"], tag_record["version"]) for tag_record in tags]
     heads = [_head(dataset, name) for name in (None, *list(dataset.branches.list())[:MAX_REFS])]
-    return list(dict.fromkeys([*own, *tagged, *(one for one in heads if one is not None)]))
+    return list(dict.fromkeys([*own, *tagged, *(head for head in heads if head is not None)]))
 
 
 def _readable_tags(dataset: Source) -> Any:
@@ -136,14 +139,14 @@ def _readable_tags(dataset: Source) -> Any:
 
 def _head(dataset: Source, branch: str | None) -> Place | None:
     try:
-        found = dataset.checkout_version((branch, None))
+        dataset_of_branch = dataset.checkout_version((branch, None))
     except LanceError:
         return None  # a branch without versions has nothing to show
-    return found.branch, found.version
+    return dataset_of_branch.branch, dataset_of_branch.version
 
 
 def _keep_screen(
-    found: Snapshot, session: Session, place: Place, parts: Sequence[str], window: Window
+    snapshot: Snapshot, session: Session, place: Place, parts: Sequence[str], window: Window
 ) -> None:
     try:
         session.stand(place)
@@ -154,53 +157,58 @@ def _keep_screen(
     if rows and "page" in rows:
         page = rows["page"]
         whole = {"rows": rows["num_rows"], "columns": rows["num_columns"]}
-        kept = {"num_rows": page["num_rows"], "num_columns": len(page["columns"])}
-        screen["rows"] = rows | kept | {"whole": whole}
+        size = {"num_rows": page["num_rows"], "num_columns": len(page["columns"])}
+        screen["rows"] = rows | size | {"whole": whole}
     screen = plain_json(screen)
-    if found.afford(screen):
-        found.screens.append(screen)
+    if snapshot.afford(screen):
+        snapshot.screens.append(screen)
 
 
 def _version_requests(place: Place, *, profiled: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the requests that views send for every version."""
-    at = {"branch": place[0], "version": place[1]}
-    yield "storage.map", at | {"first": 0, "stop": _ALL}
-    yield "storage.health", at
+    place_args = {"branch": place[0], "version": place[1]}
+    yield "storage.map", place_args | {"first": 0, "stop": _ALL}
+    yield "storage.health", place_args
     if profiled:
-        yield "rows.profile", at | {"first": 0, "count": _PROFILED, "num_rows": 2**40}
+        yield "rows.profile", place_args | {"first": 0, "count": _PROFILED, "num_rows": 2**40}
     if place[1] > 1:
-        before = at | {"version": place[1] - 1}
-        yield "changes.counts", {"a": before, "b": at, "key": None}
+        before = place_args | {"version": place[1] - 1}
+        yield "changes.counts", {"a": before, "b": place_args, "key": None}
 
 
 def _keep_shown(
-    found: Snapshot, session: Session, handlers: dict[str, Handler], here: Place
+    snapshot: Snapshot, session: Session, handlers: dict[str, Handler], place_here: Place
 ) -> None:
     """Record the answers about the version shown only, and about all refs."""
-    branch, version = here
-    at = {"branch": branch, "version": version}
+    branch, version = place_here
+    place_args = {"branch": branch, "version": version}
     opened = getattr(session.dataset, "opened", None)
     ids = [] if opened is None else opened[1].manifest.fragments.counts().ids[:MAX_FRAGMENTS]
     for fragment in map(int, ids):
         _keep_answer(
-            found, handlers, here, "storage.fragment", at | {"fragment": fragment}, fragment
+            snapshot,
+            handlers,
+            place_here,
+            "storage.fragment",
+            place_args | {"fragment": fragment},
+            fragment,
         )
     listed = {"text": "", "sort": "name", "descending": False, "first": 0, "count": 100}
     for kind in ("branch", "tag"):
         page = listed | {"kind": kind, "fresh": False}
-        lines = _keep_answer(found, handlers, None, "refs.list", page, kind).get("lines", [])
+        lines = _keep_answer(snapshot, handlers, None, "refs.list", page, kind).get("lines", [])
         for line in lines[:MAX_REFS]:
-            asked = {"kind": kind, "name": line["name"]}
-            _keep_answer(found, handlers, None, "refs.show", asked, kind, line["name"])
+            request = {"kind": kind, "name": line["name"]}
+            _keep_answer(snapshot, handlers, None, "refs.show", request, kind, line["name"])
         if kind == "branch":
             names = [line["name"] for line in lines[:MAX_HEADS]]
-            _keep_answer(found, handlers, None, "refs.heads", {"names": names})
+            _keep_answer(snapshot, handlers, None, "refs.heads", {"names": names})
     reply, _ = handle({"id": "1", "type": "refs", "args": {"text": ""}}, handlers)
-    found.choices = reply["result"]["choices"] if reply["ok"] else []
+    snapshot.choices = reply["result"]["choices"] if reply["ok"] else []
 
 
 def _keep_answer(
-    found: Snapshot,
+    snapshot: Snapshot,
     handlers: dict[str, Handler],
     place: Place | None,
     kind: str,
@@ -213,19 +221,19 @@ def _keep_answer(
     reply, buffers = handle({"id": "1", "type": kind, "args": args}, handlers)
     if not reply["ok"]:
         return {}
-    answer = {"result": reply["result"], "buffers": [plain_json(one) for one in buffers]}
+    answer = {"result": reply["result"], "buffers": [plain_json(buffer) for buffer in buffers]}
     where = [] if place is None else [place[0] or "", place[1]]
-    if found.afford(answer):
-        found.answers["|".join(map(str, [kind, *where, *apart]))] = answer
+    if snapshot.afford(answer):
+        snapshot.answers["|".join(map(str, [kind, *where, *apart]))] = answer
     result: dict[str, Any] = reply["result"]
     return result
 
 
-def _keep_bars(found: Snapshot, dataset: Source) -> None:
+def _keep_bars(snapshot: Snapshot, dataset: Source) -> None:
     numbers = dataset.version_numbers()
     bars = [asdict(bar) for bar in version_bars(dataset, numbers[-MAX_BARS:], numbers)]
-    if found.afford(bars):
-        found.bars[dataset.branch or ""] = {bar["version"]: bar for bar in bars}
+    if snapshot.afford(bars):
+        snapshot.bars[dataset.branch or ""] = {bar["version"]: bar for bar in bars}
 
 
 def plain_json(value: Any) -> Any:

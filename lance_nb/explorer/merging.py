@@ -94,9 +94,9 @@ class _Shown:
 
     def has_cells_of(self, plan: MergePlan, form: MergeForm) -> bool:
         """Whether another plan differs in nothing but what was chosen of the cells in conflict."""
-        ends = [(one.base, one.source, one.target) for one in (self.plan, plan)]
-        asked = [replace(one, choices=None) for one in (self.form, form)]
-        return ends[0] == ends[1] and asked[0] == asked[1]
+        ends = [(plan.base, plan.source, plan.target) for plan in (self.plan, plan)]
+        forms = [replace(form, choices=None) for form in (self.form, form)]
+        return ends[0] == ends[1] and forms[0] == forms[1]
 
 
 class MergeHandlers(RequestHandlers):
@@ -126,9 +126,9 @@ class MergeHandlers(RequestHandlers):
             if last is not None and last.has_cells_of(plan, used):
                 since = last.since
             self._last = _Shown(self._number, plan, used, since)
-            found = merge_preview(plan, refusal).to_json()
+            preview = merge_preview(plan, refusal).to_json()
             code = _code(dataset, used, dry_run=True)
-            return Answer({**found, "plan": self._number, "code": code})
+            return Answer({**preview, "plan": self._number, "code": code})
 
         return Job(work)
 
@@ -157,20 +157,20 @@ class MergeHandlers(RequestHandlers):
         shown = self._shown(args)
         plan, form = shown.plan, shown.form
         message = words(args, "message", MAX_MESSAGE).strip()
-        said = None if message == plan.message else message
+        given_message = None if message == plan.message else message
         dataset = writable_dataset(self.session.dataset)
 
         def work(progress: Progress) -> Answer:
             _check_target(dataset, plan)
-            made = plan.commit(message, progress=progress)
+            result = plan.commit(message, progress=progress)
             self._last = None
-            branch, version = made.target.branch, made.version or 0
+            branch, version = result.target.branch, result.version or 0
             label = text.ref_label(branch, version)
             return Answer(
                 {
-                    "words": f"{label} was created: {text.line(made.title, 300)}",
+                    "words": f"{label} was created: {text.line(result.title, 300)}",
                     "place": {"branch": branch, "version": version},
-                    "code": _code(dataset, form, message=said),
+                    "code": _code(dataset, form, message=given_message),
                     "parts": self.session.parts_json(("timeline", "card")),
                 }
             )
@@ -206,10 +206,12 @@ def logged(session: Session, merge: Handler) -> Handler:
         def work(progress: Progress) -> Answer:
             answer = job.work(progress)
             place = answer.result["place"]
-            made = place["branch"], place["version"]
-            what = text.line(answer.result["words"].partition(": ")[2], 200)
+            committed = place["branch"], place["version"]
+            error_words = text.line(answer.result["words"].partition(": ")[2], 200)
             log = operations_log_of(session.dataset.uri)
-            log.record(what, answer.result["code"], RestoreUndo(*made, what), made)
+            log.record(
+                error_words, answer.result["code"], RestoreUndo(*committed, error_words), committed
+            )
             return answer
 
         return Job(work)
@@ -226,13 +228,13 @@ def _form_of(args: Mapping[str, Any], last: _Shown | None) -> MergeForm:
         raise InvalidInputError(f"kind must be one of {', '.join(MERGE_KINDS)}")
     source = words(args, "source", refs.MAX_CHARS).strip()
     if not source:
-        what = "branch" if kind == "merge" else "version"
-        raise InvalidInputError(f"name the {what} to take changes from")
+        noun = "branch" if kind == "merge" else "version"
+        raise InvalidInputError(f"name the {noun} to take changes from")
     into = None if args.get("into") is None else words(args, "into", refs.MAX_CHARS)
     key = words(args, "key", MAX_KEYS).strip()
     options: dict[str, Any] = {"on_conflict": words(args, "on_conflict", 20)}
     if key:
-        options["key"] = [one.strip() for one in key.split(",")]
+        options["key"] = [column.strip() for column in key.split(",")]
     if kind == "merge":
         options["strategy"] = words(args, "strategy", 20)
     if kind != "revert" and args.get("copy") is True:
@@ -241,21 +243,23 @@ def _form_of(args: Mapping[str, Any], last: _Shown | None) -> MergeForm:
     return MergeForm(kind, source, target, options, _choices(args.get("choices"), last))
 
 
-def _choices(given: object, last: _Shown | None) -> tuple[CellChoice, ...] | None:
-    if given is None:
+def _choices(texts: object, last: _Shown | None) -> tuple[CellChoice, ...] | None:
+    if texts is None:
         return None
-    if not isinstance(given, list) or len(given) > MAX_CHOICES:
+    if not isinstance(texts, list) or len(texts) > MAX_CHOICES:
         raise InvalidInputError(f"at most {MAX_CHOICES:,} choices: choose by column or for all")
-    return tuple(_choice(one, last) for one in given)
+    return tuple(_choice(choice, last) for choice in texts)
 
 
-def _choice(given: object, last: _Shown | None) -> CellChoice:
-    if not isinstance(given, dict):
+def _choice(given_choice: object, last: _Shown | None) -> CellChoice:
+    if not isinstance(given_choice, dict):
         raise InvalidInputError("a choice must be {row, column, take, value}")
-    row = None if given.get("row") is None else _row(words(given, "row", MAX_VALUE))
-    column = None if given.get("column") is None else words(given, "column", MAX_VALUE)
-    take = words(given, "take", 20)
-    value = None if given.get("value") is None else words(given, "value", MAX_VALUE)
+    row = None if given_choice.get("row") is None else _row(words(given_choice, "row", MAX_VALUE))
+    column = (
+        None if given_choice.get("column") is None else words(given_choice, "column", MAX_VALUE)
+    )
+    take = words(given_choice, "take", 20)
+    value = None if given_choice.get("value") is None else words(given_choice, "value", MAX_VALUE)
     if take == VALUE and column is not None and value is not None and last is not None:
         return CellChoice(take, row, column, _typed(value, column, last.plan))
     return CellChoice(take, row, column, value)
@@ -291,7 +295,7 @@ def _planned(
         plan, used, _ = _planned(dataset, auto, progress)
         reason = text.line(str(error).partition(";")[0], 300)
         return plan, used, Refusal(reason, "Merge with a new version", {"strategy": "auto"})
-    kinds = {one.kind for one in plan.unresolved}
+    kinds = {conflict.kind for conflict in plan.unresolved}
     is_whole = form.options["on_conflict"] != FAIL
     if form.choices is not None or is_whole or not kinds & {ROWS, KEYS}:
         return plan, form, None
@@ -322,8 +326,8 @@ def _source(dataset: LanceDataset, source: str) -> str | Place:
 
 
 def _place(dataset: LanceDataset, source: str) -> Place:
-    found = refs.resolve(dataset, source)
-    return found.branch, found.version
+    place = refs.resolve(dataset, source)
+    return place.branch, place.version
 
 
 def _check_target(dataset: LanceDataset, plan: MergePlan) -> None:
@@ -350,7 +354,7 @@ def _code(
         source = _source(dataset, form.source)
     settings = dict(form.options)
     if form.choices:
-        settings["resolve"] = [str(one) for one in form.choices]
+        settings["resolve"] = [str(choice) for choice in form.choices]
     return merge_code(
         dataset, form.kind, source, form.into, settings, message=message, dry_run=dry_run
     )

@@ -101,8 +101,8 @@ Replied = tuple[Reply | ErrorReply, list[bytes]]
 
 def handle(request: object, handlers: Mapping[str, Handler]) -> Replied:
     """Answer ``request``, whatever it is; long work is done on the spot."""
-    found = begin(request, handlers)
-    return finish(*found) if isinstance(found[1], Job) else found
+    result = begin(request, handlers)
+    return finish(*result) if isinstance(result[1], Job) else result
 
 
 def begin(request: object, handlers: Mapping[str, Handler]) -> Replied | tuple[str, Job]:
@@ -201,8 +201,8 @@ def _weight(value: object) -> int:
 
 def _handler(kind: str, handlers: Mapping[str, Handler]) -> Handler:
     if kind not in handlers:
-        known = ", ".join(sorted(handlers))
-        raise InvalidInputError(f"unknown request type {kind[:40]!r}; known: {known}")
+        kinds = ", ".join(sorted(handlers))
+        raise InvalidInputError(f"unknown request type {kind[:40]!r}; known: {kinds}")
     return handlers[kind]
 
 

@@ -80,13 +80,13 @@ def report_page(dataset: Source) -> str:
     script = f"{_script()}\npanAndZoom(document);\n"
     style = _style()
     policy = page_policy(style, "img-src data:", script=script)
-    made = f"{text.moment(datetime.now(UTC))} · {text.line(dataset.uri)}"
+    subtitle = f"{text.moment(datetime.now(UTC))} · {text.line(dataset.uri)}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{_text(label)}</title><style>{style}</style></head>\n"
-        f"<body><h1>{_text(label)}</h1><p>{_text(made)}</p><nav>{''.join(links)}</nav>\n"
+        f"<body><h1>{_text(label)}</h1><p>{_text(subtitle)}</p><nav>{''.join(links)}</nav>\n"
         f'{chr(10).join(figures)}\n<script type="module">{script}</script></body></html>\n'
     )
 

@@ -73,7 +73,7 @@ def _text(value: object) -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of cells that are HTML already; the head is text."""
-    titles = "".join(f"<th>{_text(one)}</th>" for one in head)
+    titles = "".join(f"<th>{_text(title)}</th>" for title in head)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return f'<div class="scroll"><table><tr>{titles}</tr>{body}</table></div>'
 
@@ -114,31 +114,31 @@ class _Page:
             ]
         parts.append(_made("Checks", lambda: _checks(sections.checks())))
         parts.append(_section("Discussion", _discussion(sections.discussion(comments))))
-        parts += [_note(f"A comment was left out: {one}") for one in review.problems]
+        parts += [_note(f"A comment was left out: {problem}") for problem in review.problems]
         return "\n".join(parts)
 
-    def _cells(self, found: Json) -> str:
-        if not found["rows"]:
+    def _cells(self, table: Json) -> str:
+        if not table["rows"]:
             return _note("No row has changed values.")
         rows = [
-            (_cell(_text(one["place"])), _cell(_text(one["column"])),
-             _cell(self._value(one["before"], "del"), "old"),
-             _cell(self._value(one["after"], "ins"), "new"))
-            for one in found["rows"]
+            (_cell(_text(row["place"])), _cell(_text(row["column"])),
+             _cell(self._value(row["before"], "del"), "old"),
+             _cell(self._value(row["after"], "ins"), "new"))
+            for row in table["rows"]
         ]  # fmt: skip
-        more = _note(f"The first {MAX_ROWS} rows are shown.") if found["is_more"] else ""
+        more = _note(f"The first {MAX_ROWS} rows are shown.") if table["is_more"] else ""
         return _table(("row", "column", "before", "after"), rows) + more
 
-    def _rows(self, found: Json) -> str:
+    def _rows(self, table: Json) -> str:
         parts = []
-        for one, look in zip(found["kinds"], ("new", "old"), strict=True):
-            if not one["rows"]:
+        for kind, look in zip(table["kinds"], ("new", "old"), strict=True):
+            if not kind["rows"]:
                 continue
-            rows = [[_cell(self._value(value), look) for value in row] for row in one["rows"]]
-            all_ = text.plural(one["num_rows"], "row")
-            count = f"the first {MAX_ROWS}" if one["is_more"] else all_
-            words = _text(f"Rows {one['kind']}: {count}")
-            parts.append(f"<p>{words}</p>{_table(one['columns'], rows)}")
+            rows = [[_cell(self._value(value), look) for value in row] for row in kind["rows"]]
+            all_ = text.plural(kind["num_rows"], "row")
+            count = f"the first {MAX_ROWS}" if kind["is_more"] else all_
+            words = _text(f"Rows {kind['kind']}: {count}")
+            parts.append(f"<p>{words}</p>{_table(kind['columns'], rows)}")
         return "".join(parts) or _note("No row was added or removed.")
 
     def _value(self, value: Json, mark: str = "") -> str:
@@ -175,31 +175,37 @@ def _head(about: Json) -> str:
     )
 
 
-def _schema(found: Json) -> str:
-    if not found["rows"]:
+def _schema(table: Json) -> str:
+    if not table["rows"]:
         return _note("The columns are the same.")
-    rows = [[_cell("" if one is None else _text(one)) for one in row] for row in found["rows"]]
-    return _table(found["columns"], rows)
-
-
-def _drift(found: Json) -> str:
     rows = [
-        [_cell(_text(one["name"])), _cell("" if one["psi"] is None else f"{one['psi']:.3f}"),
-         _cell(_text(one["before"])), _cell(_text(one["after"]))]
-        for one in found["columns"]
-    ]  # fmt: skip
+        [_cell("" if value is None else _text(value)) for value in row] for row in table["rows"]
+    ]
+    return _table(table["columns"], rows)
+
+
+def _drift(table: Json) -> str:
+    rows = [
+        [
+            _cell(_text(column["name"])),
+            _cell("" if column["psi"] is None else f"{column['psi']:.3f}"),
+            _cell(_text(column["before"])),
+            _cell(_text(column["after"])),
+        ]
+        for column in table["columns"]
+    ]
     if not rows:
         return _note("The versions have no column in common.")
     return _table(("column", "stability index", "before", "after"), rows)
 
 
-def _checks(found: Json) -> str:
-    if not found["outcomes"]:
+def _checks(table: Json) -> str:
+    if not table["outcomes"]:
         return _note("The target has no expectations.")
     rows = [
-        [f'<td class="{one["status"]}">{_text(one["status"])}</td>',
-         _cell(_text(one["statement"])), _cell(_text(one["detail"]))]
-        for one in found["outcomes"]
+        [f'<td class="{outcome["status"]}">{_text(outcome["status"])}</td>',
+         _cell(_text(outcome["statement"])), _cell(_text(outcome["detail"]))]
+        for outcome in table["outcomes"]
     ]  # fmt: skip
     return _table(("status", "expectation", "detail"), rows)
 
@@ -211,12 +217,13 @@ def _discussion(comments: list[Json]) -> str:
     if not comments:
         return _note("Nobody has written a comment yet.")
     parts = []
-    for one in comments:
-        late = f", of version {one['version']}" if one["is_late"] else ""
-        look = "say reply" if one["depth"] else "say"
-        who = f"{one['author']}{_SAID[one['kind']]}"
+    for comment in comments:
+        late = f", of version {comment['version']}" if comment["is_late"] else ""
+        look = "say reply" if comment["depth"] else "say"
+        who = f"{comment['author']}{_SAID[comment['kind']]}"
         parts.append(
             f'<div class="{look}"><b>{_text(who)}</b> '
-            f'<span class="dim">{_text(one["when"] + late)}</span>\n{_text(one["text"])}</div>'
+            f'<span class="dim">{_text(comment["when"] + late)}</span>\n'
+            f"{_text(comment['text'])}</div>"
         )
     return "".join(parts)

@@ -81,10 +81,10 @@ def check_target(target: object) -> None:
     is_dataset = hasattr(target, "checkout_version") and hasattr(target, "version_numbers")
     is_dataset = is_dataset or refs.is_of_other_library(target)
     if not is_dataset and not isinstance(target, (str, os.PathLike)):
-        found = type(target).__name__
+        type_name = type(target).__name__
         raise InvalidInputError(
             "expected a path, a URI, a dataset of lance_nb or pylance, or a table of LanceDB, "
-            f"got {found}"
+            f"got {type_name}"
         )
 
 
@@ -103,8 +103,10 @@ class Selection:
 
     def table(self, dataset: Source) -> pa.Table:
         """Read the selection, in row order, the columns in the order of the grid."""
-        known = self.query.names(dataset)
-        names = [known[at] for at in self.columns if at < len(known)] or known
+        column_names = self.query.names(dataset)
+        names = [
+            column_names[column] for column in self.columns if column < len(column_names)
+        ] or column_names
         ranges = sorted(self.ranges) or ([(0, MAX_SELECTED)] if self.columns else [(0, 0)])
         if self.query.filter is None and self.query.order is None and self.ranges:
             rows = [row for first, stop in ranges for row in range(first, stop)]
@@ -119,20 +121,20 @@ def selection_code(dataset: Source, selection: Selection) -> str:
 
     Raises InvalidInputError for many rows that are no one range, or are sorted.
     """
-    query, known = selection.query, selection.query.names(dataset)
-    names = [known[at] for at in selection.columns if at < len(known)]
-    stored = [name for name in names or known if name != query.found_by]
+    query, column_names = selection.query, selection.query.names(dataset)
+    names = [column_names[column] for column in selection.columns if column < len(column_names)]
+    stored = [name for name in names or column_names if name != query.found_by]
     columns = None if stored == dataset.schema.names else stored
     opened = refs.opened(dataset)
     ranges = sorted(selection.ranges)
     if len(ranges) == 1 and not isinstance(query.order, SortedRows):
         [(first, stop)] = ranges
         whole = query.order is not None and (first, stop) == (0, query.order.num_rows)
-        asked: dict[str, Any] = {"filter": query.filter, "columns": columns}
+        arguments: dict[str, Any] = {"filter": query.filter, "columns": columns}
         if not whole:
-            asked |= {"offset": first or None, "limit": stop - first}
-        asked = {name: value for name, value in asked.items() if value is not None}
-        return opened.attribute("to_table").call(**asked).line()
+            arguments |= {"offset": first or None, "limit": stop - first}
+        arguments = {name: value for name, value in arguments.items() if value is not None}
+        return opened.attribute("to_table").call(**arguments).line()
     if selection.num_rows > MAX_LISTED:
         raise InvalidInputError(
             f"code names at most {MAX_LISTED:,} rows that are sorted or not side by side, "
@@ -143,8 +145,8 @@ def selection_code(dataset: Source, selection: Selection) -> str:
         rows = [row for first, stop in ranges for row in range(first, stop)]
         return opened.attribute("take").call(rows, *more).line()
     ids = [
-        one for first, stop in ranges
-        for one in query.rows(dataset, ["_rowid"], first, stop - first)["_rowid"].to_pylist()
+        row_id for first, stop in ranges
+        for row_id in query.rows(dataset, ["_rowid"], first, stop - first)["_rowid"].to_pylist()
     ]  # fmt: skip
     return opened.attribute("take_rows").call(ids, *more).line()
 
@@ -156,11 +158,13 @@ def selection_of(args: Mapping[str, Any], query: RowQuery) -> Selection:
         raise InvalidInputError(f"ranges must be a list of up to {MAX_RANGES} pairs")
     if not isinstance(columns, list) or len(columns) > MAX_RANGES:
         raise InvalidInputError(f"columns must be a list of up to {MAX_RANGES} positions")
-    places = sorted({integer({"column": at}, "column", low=0, high=MAX_COUNT) for at in columns})
-    found = Selection(tuple(map(_range, ranges)), tuple(places), query)
-    if found.num_rows > MAX_SELECTED:
+    places = sorted(
+        {integer({"column": column}, "column", low=0, high=MAX_COUNT) for column in columns}
+    )
+    selection = Selection(tuple(map(_range, ranges)), tuple(places), query)
+    if selection.num_rows > MAX_SELECTED:
         raise InvalidInputError(f"at most {MAX_SELECTED:,} rows can be selected")
-    return found
+    return selection
 
 
 def _range(pair: object) -> tuple[int, int]:
@@ -192,12 +196,12 @@ class RowOrderCache:
 
     def chosen_rows(self, place: object, key: object) -> npt.NDArray[np.uint64]:
         """Return the row ids, ascending, that were chosen. Raises InvalidInputError."""
-        known, found = self._known(key)
-        if found is None or not str(key).startswith("s"):
+        known_place, ids = self._known(key)
+        if ids is None or not str(key).startswith("s"):
             raise InvalidInputError("these rows are no longer cached: choose them again")
-        if known != place:
+        if known_place != place:
             raise InvalidInputError("these rows were chosen in another version: choose them again")
-        chosen: npt.NDArray[np.uint64] = found
+        chosen: npt.NDArray[np.uint64] = ids
         return chosen
 
     def keep_columns(self, choice: ColumnChoice) -> str:
@@ -206,40 +210,40 @@ class RowOrderCache:
 
     def columns(self, key: object) -> ColumnChoice:
         """Return a choice of columns by its key. Raises InvalidInputError if it was evicted."""
-        found = self._known(key)[1]
-        if not isinstance(found, ColumnChoice):
+        names = self._known(key)[1]
+        if not isinstance(names, ColumnChoice):
             raise InvalidInputError("this choice of columns is no longer cached: choose them again")
-        return found
+        return names
 
     def keep_vector(self, query: NearestQuery) -> str:
         """Keep a query vector and return its key."""
         return self._keep("v", None, query)
 
-    def _keep(self, letter: str, where: object, what: object) -> str:
+    def _keep(self, letter: str, where: object, value: object) -> str:
         self._made += 1
         key = f"{letter}{self._made}"
-        self._kept[key] = (where, what)
-        same = [one for one in self._kept if one.startswith(letter)]
+        self._kept[key] = (where, value)
+        same = [key for key in self._kept if key.startswith(letter)]
         for old in same[:-MAX_KEPT]:
             del self._kept[old]
         return key
 
-    def at(self, place: object, key: object) -> RowOrder | None:
+    def order_of(self, place: object, key: object) -> RowOrder | None:
         """Return the order of a version by its key. Raises InvalidInputError if it was evicted."""
-        known, found = self._known(key)
-        if found is None and str(key).startswith("p"):
+        known_place, entry = self._known(key)
+        if entry is None and str(key).startswith("p"):
             return None
-        if found is None or known != place:
+        if entry is None or known_place != place:
             raise InvalidInputError("this row order is no longer cached: sort the rows again")
-        arrangement: RowOrder = found
+        arrangement: RowOrder = entry
         return arrangement
 
     def vector(self, key: object) -> NearestQuery:
         """Return a query vector by its key. Raises InvalidInputError if it was evicted."""
-        found = self._known(key)[1]
-        if not isinstance(found, NearestQuery):
+        vector = self._known(key)[1]
+        if not isinstance(vector, NearestQuery):
             raise InvalidInputError("this vector is no longer cached: choose its row again")
-        return found
+        return vector
 
     def _known(self, key: object) -> tuple[Any, Any]:
         if not isinstance(key, str) or len(key) > MAX_KEY_CHARS:
@@ -263,15 +267,15 @@ class RecentAnswers:
 
     def page(self, args: Mapping[str, Any], row: int) -> RowPage | None:
         """Return the page last sent for these ``args`` that holds a row."""
-        for lens, page in reversed(self._pages):
-            if lens == _lens(args) and page.offset <= row < page.offset + max(1, page.num_rows):
+        for key, page in reversed(self._pages):
+            if key == _lens(args) and page.offset <= row < page.offset + max(1, page.num_rows):
                 return page
         return None
 
     def add_profiles(self, args: Mapping[str, Any], profiles: Sequence[ColumnProfile]) -> None:
         """Keep the profiles of some columns."""
-        kept = self._profiles.setdefault(_lens(args), {})
-        kept.update((one.column, one) for one in profiles)
+        stored = self._profiles.setdefault(_lens(args), {})
+        stored.update((profile.column, profile) for profile in profiles)
         while len(self._profiles) > MAX_PROFILED:
             self._profiles.popitem(last=False)
 
@@ -281,7 +285,7 @@ class RecentAnswers:
 
     def add_bars(self, branch: str | None, bars: Sequence[VersionBar]) -> None:
         """Keep descriptions of versions."""
-        self._bars.update(((branch, one.version), one) for one in bars)
+        self._bars.update(((branch, bar.version), bar) for bar in bars)
         while len(self._bars) > MAX_BARS:
             self._bars.popitem(last=False)
 
@@ -289,9 +293,9 @@ class RecentAnswers:
         """Return a timeline with the versions that were described since."""
         lanes = []
         for lane in model.lanes:
-            known = {one.version: one for one in lane.details}
-            known |= {at[1]: one for at, one in self._bars.items() if at[0] == lane.branch}
-            lanes.append(replace(lane, details=tuple(known.values())))
+            bars = {detail.version: detail for detail in lane.details}
+            bars |= {place[1]: bar for place, bar in self._bars.items() if place[0] == lane.branch}
+            lanes.append(replace(lane, details=tuple(bars.values())))
         return replace(model, lanes=tuple(lanes))
 
 
@@ -349,8 +353,8 @@ class Session:
         """
         if kind not in self._kept:
             self._kept[kind] = kind(self)
-        kept: Kind = self._kept[kind]
-        return kept
+        instance: Kind = self._kept[kind]
+        return instance
 
     def lock(self, *, locked: bool) -> None:
         """Close or open the write lock. Raises InvalidInputError if the session is read-only."""
@@ -380,7 +384,7 @@ class Session:
 
     def forget(self, branch: str) -> None:
         """Forget a branch that was deleted: a new branch may get its name."""
-        for place in [one for one in self._opened if one[0] == branch]:
+        for place in [opened_place for opened_place in self._opened if opened_place[0] == branch]:
             del self._opened[place]
         self._numbers.pop(branch, None)
 
@@ -408,7 +412,7 @@ class Session:
             query = replace(query, columns=self.row_orders.columns(args["shown"]))
         if key is None:
             return query
-        return replace(query, order=self.row_orders.at(place or place_of(args), key))
+        return replace(query, order=self.row_orders.order_of(place or place_of(args), key))
 
     def screen(self, parts: Sequence[str], window: Window = FIRST_WINDOW) -> dict[str, Any]:
         """Return the named parts of the first screen; a part that fails is ``{"error": card}``.
@@ -416,7 +420,7 @@ class Session:
         The binary buffers of the rows are under ``rows.buffers``; the models stay in ``parts``.
         """
         self.parts = {}
-        made = self.parts_json(parts, window)
+        parts_sent = self.parts_json(parts, window)
         self.parts = {part: self.parts[part] for part in parts}
         return {
             "error": None,
@@ -426,18 +430,18 @@ class Session:
             "code": offered(refs.python_line(self.dataset), refs.magic_line(self.dataset)),
             "locked": None if self.read_only else self.locked,
             "offers": self._offers(),
-            **{name: made[name] for name in parts},
+            **{name: parts_sent[name] for name in parts},
         }
 
     def _offers(self) -> list[str]:
         """Return the tabs and tools that this version has and others may not have."""
         schema = self.dataset.schema
-        there = {
+        offers = {
             "pictures": picture_columns(self.dataset),
             "map": vector_columns(schema),
             "search": text_columns(schema),
         }
-        return [name for name, columns in there.items() if columns]
+        return [name for name, columns in offers.items() if columns]
 
     def parts_json(self, names: Sequence[str], window: Window = FIRST_WINDOW) -> dict[str, Any]:
         """Make the named parts of the screen anew, as ``screen`` does."""
@@ -454,8 +458,8 @@ class Session:
 
     def _latest(self) -> int | None:
         """Return the newest version of the branch in view, if the timeline knows it already."""
-        known = self.parts.get("timeline")
-        lanes = known.lanes if isinstance(known, Timeline) else ()
+        timeline = self.parts.get("timeline")
+        lanes = timeline.lanes if isinstance(timeline, Timeline) else ()
         runs = [lane.runs[-1] for lane in lanes if lane.branch == self.dataset.branch and lane.runs]
         return sum(runs[0]) - 1 if runs else None
 
@@ -492,12 +496,12 @@ class Session:
             raise InvalidInputError(
                 f"numbers must be a list of up to {versions.MAX_DETAILS} versions"
             )
-        wanted = sorted({_number(number) for number in numbers})
+        wanted_numbers = sorted({_number(number) for number in numbers})
         source = self.open((branch, newest))
-        known = self._numbers.get(branch, ())
-        if not known or not set(wanted) <= set(known):
-            known = self._numbers[branch] = source.version_numbers()
-        bars = versions.version_bars(source, wanted, known)
+        known_numbers = self._numbers.get(branch, ())
+        if not known_numbers or not set(wanted_numbers) <= set(known_numbers):
+            known_numbers = self._numbers[branch] = source.version_numbers()
+        bars = versions.version_bars(source, wanted_numbers, known_numbers)
         self.keep(RecentAnswers).add_bars(branch, bars)
         return Answer({"branch": branch, "details": [bar.to_json() for bar in bars]})
 
@@ -516,23 +520,23 @@ class Session:
         row = integer(args, "row", low=0, high=MAX_COUNT)
         query = self.query(args)
         names = query.names(source)
-        at = integer(args, "column", low=0, high=len(names) - 1)
-        column = query.rows(source, [names[at]], row, 1).column(0)
+        index = integer(args, "column", low=0, high=len(names) - 1)
+        column = query.rows(source, [names[index]], row, 1).column(0)
         if not len(column):
             raise InvalidInputError(f"row {row:,} does not exist")
-        is_blob = is_blob_column(source, names[at])
+        is_blob = is_blob_column(source, names[index])
         shown = cells.scalar_text(column[0], text.CELL_BYTES)
         if is_blob and pa.types.is_struct(column.type):
             shown = blob_texts(column)[0] or "null"
         binary = cells.is_binary(column.type) or is_blob
         result = {"text": shown, "null": not column[0].is_valid, "bytes": binary}
         if query.search is not None and cells.is_text(column.type) and column[0].is_valid:
-            result["marks"] = utf16_places(shown, query.search.places(names[at], shown))
+            result["marks"] = utf16_places(shown, query.search.places(names[index], shown))
         return Answer(result)
 
     def _on_select(self, args: Mapping[str, Any]) -> Answer:
-        here = (self.dataset.branch, self.dataset.version)
-        selected = selection_of(args, self.query(args, here))
+        place = (self.dataset.branch, self.dataset.version)
+        selected = selection_of(args, self.query(args, place))
         if any(stop > self.dataset.count_rows() for _, stop in selected.ranges):
             raise InvalidInputError("a range of rows ends after the last row")
         self.selected = selected

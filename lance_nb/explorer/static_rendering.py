@@ -111,13 +111,13 @@ def render_table(
 
 
 def render_tables(
-    database: Database, found: Sequence[TableSummary], num_tables: int
+    database: Database, summaries: Sequence[TableSummary], num_tables: int
 ) -> StaticRendering:
     """Render the tables of a database, of which some may not have been described."""
-    left = num_tables - len(found)
+    left = num_tables - len(summaries)
     lines = (text.line(database.uri, _URI_CHARS), text.plural(num_tables, "table"))
     note = text.plural(left, "more table") if left > 0 else ""
-    table = (table_list.HEAD, [table_list.table_line(one) for one in found])
+    table = (table_list.HEAD, [table_list.table_line(summary) for summary in summaries])
     heading = f"Tables of {text.name(database.name)}"
     return render_table(heading, lines, table, numeric=table_list.NUMERIC, note=note)
 
@@ -196,8 +196,8 @@ def _versions_block(model: Timeline, limit: int = MAX_VERSIONS) -> _Block:
         for bar in _near(bars, model.version, limit)
     )
     head = ("version", "time", "operation", "rows changed", "rows", "tag", "message")
-    used = [at for at in range(len(head)) if at < 3 or any(row[at] for row in rows)]
-    numeric = frozenset(place for place, at in enumerate(used) if "rows" in head[at])
+    used = [index for index in range(len(head)) if index < 3 or any(row[index] for row in rows)]
+    numeric = frozenset(place for place, index in enumerate(used) if "rows" in head[index])
     grid = _Grid(_only(head, used), tuple(_only(row, used) for row in rows), numeric=numeric)
     total = sum(length for lane in model.lanes for _, length in lane.runs)
     branches = [text.name(lane.branch or "main") for lane in model.lanes]
@@ -214,7 +214,7 @@ def _near(bars: Sequence[VersionBar], version: int, limit: int) -> list[VersionB
 
 
 def _only(row: tuple[str, ...], columns: Iterable[int]) -> tuple[str, ...]:
-    return tuple(row[at] for at in columns)
+    return tuple(row[column] for column in columns)
 
 
 def _change(added: int | None, removed: int | None) -> str:
@@ -229,8 +229,8 @@ def _rows_block(part: FirstRows) -> _Block:
     page, columns = part.page, part.page.columns[:MAX_COLUMNS]
     texts = page_texts(page)[:MAX_COLUMNS]
     rows = tuple(
-        (str(page.offset + at), *(_cell(column[at]) for column in texts))
-        for at in range(min(page.num_rows, MAX_ROWS))
+        (str(page.offset + row), *(_cell(column[row]) for column in texts))
+        for row in range(min(page.num_rows, MAX_ROWS))
     )
     left_out = []
     if part.num_rows > len(rows):
@@ -238,7 +238,7 @@ def _rows_block(part: FirstRows) -> _Block:
     if part.num_columns > len(columns):
         left_out.append(f"{text.plural(part.num_columns - len(columns), 'more column')}")
     head = ("", *(column.name for column in columns))
-    numeric = {0, *(at for at, column in enumerate(columns, 1) if not column.extra)}
+    numeric = {0, *(index for index, column in enumerate(columns, 1) if not column.extra)}
     grid = _Grid(head, rows, " and ".join(left_out), frozenset(numeric))
     return _Block("Rows", () if rows else ("This version has no rows.",), grid if rows else None)
 
@@ -256,7 +256,7 @@ def _detail_block(detail: VersionDetail) -> _Block:
 
 def _rendering(blocks: Sequence[_Block]) -> StaticRendering:
     plain = "\n\n".join(_block_text(block) for block in blocks)
-    parts = "".join(_block_html(block, summary=not at) for at, block in enumerate(blocks))
+    parts = "".join(_block_html(block, summary=not number) for number, block in enumerate(blocks))
     return StaticRendering(plain, f"<details open>{parts}</details>")
 
 
@@ -264,7 +264,7 @@ def _block_text(block: _Block) -> str:
     lines = [block.heading, *block.lines]
     if block.grid is not None:
         table = [block.grid.head, *block.grid.rows]
-        widths = [max(len(row[at]) for row in table) for at in range(len(block.grid.head))]
+        widths = [max(len(row[index]) for row in table) for index in range(len(block.grid.head))]
         for row in table:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  " + "  ".join(cells).rstrip())
@@ -296,7 +296,9 @@ def _grid_html(grid: _Grid) -> str:
 def _line_html(tag: str, cells: Sequence[str], numeric: frozenset[int]) -> str:
     """Write one table row; notebooks set all cells to the right, which suits numbers only."""
     parts = (
-        f"<{tag}>{_text(cell)}</{tag}>" if at in numeric else f"<{tag}{LEFT}>{_text(cell)}</{tag}>"
-        for at, cell in enumerate(cells)
+        f"<{tag}>{_text(cell)}</{tag}>"
+        if index in numeric
+        else f"<{tag}{LEFT}>{_text(cell)}</{tag}>"
+        for index, cell in enumerate(cells)
     )
     return f"<tr>{''.join(parts)}</tr>"

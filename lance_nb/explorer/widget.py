@@ -213,11 +213,11 @@ class LanceWidget(anywidget.AnyWidget):
         return self._session
 
     def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
-        found = messages.begin(content, self._handlers())
-        if isinstance(found[1], messages.Job):
-            self._started().start(*found)
+        result = messages.begin(content, self._handlers())
+        if isinstance(result[1], messages.Job):
+            self._started().start(*result)
             return
-        self._reply(*found)
+        self._reply(*result)
         if isinstance(content, Mapping) and content.get("type") == "shown":
             self._draw_again()
 
@@ -243,7 +243,7 @@ class LanceWidget(anywidget.AnyWidget):
             return
         content = {**content, "num_buffers": len(buffers)}
         if self._buffers_as_text:
-            content["base64"] = [base64.b64encode(one).decode() for one in buffers]
+            content["base64"] = [base64.b64encode(buffer).decode() for buffer in buffers]
             buffers = []
         self.send(content, buffers=buffers)
 
@@ -279,8 +279,8 @@ class LanceWidget(anywidget.AnyWidget):
             session.stand(place_of(args))
         window = args.get("window")
         defaults = {"limit": FIRST_WINDOW.limit, "num_columns": FIRST_WINDOW.num_columns}
-        asked = window_of(window | defaults) if isinstance(window, dict) else FIRST_WINDOW
-        self.screen = self._screen_of(session, asked)
+        window_asked = window_of(window | defaults) if isinstance(window, dict) else FIRST_WINDOW
+        self.screen = self._screen_of(session, window_asked)
         return messages.Answer({"label": self.screen["label"]})
 
     def _screen_of(self, session: Session, window: Window = FIRST_WINDOW) -> dict[str, Any]:
@@ -406,7 +406,7 @@ def updates_since(names: RefNames, version: int, known_latest: int) -> Updates:
 
 def lost_version(dataset: Source) -> dict[str, Any]:
     """Return, as JSON-able values, what no longer exists and which version to go to."""
-    found = {"latest": dataset.version, "added": 0, "gone": True, "mark": "lost", "way": None}
+    state = {"latest": dataset.version, "added": 0, "gone": True, "mark": "lost", "way": None}
     if dataset.branch is not None:
         try:
             main = dataset.checkout_version((None, None))
@@ -414,17 +414,17 @@ def lost_version(dataset: Source) -> dict[str, Any]:
             pass  # the whole dataset was deleted
         else:
             label = text.ref_label(None, main.version)
-            found["way"] = {"branch": None, "version": main.version, "label": label}
-            return found | {"lost": f"branch {text.name(dataset.branch)} was deleted"}
-    return found | {"lost": "the dataset no longer exists"}
+            state["way"] = {"branch": None, "version": main.version, "label": label}
+            return state | {"lost": f"branch {text.name(dataset.branch)} was deleted"}
+    return state | {"lost": "the dataset no longer exists"}
 
 
 def mark_of(names: RefNames) -> str:
     """Return a short text that tells two states of the names apart."""
-    said = repr(
+    mark = repr(
         (len(names.numbers), names.numbers[-1:], names.branches, sorted(names.tags.items()))
     )
-    return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return hashlib.blake2b(mark.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 class HeaderHandlers:
@@ -440,10 +440,10 @@ class HeaderHandlers:
 
     def _on_refs(self, args: Mapping[str, Any]) -> Answer:
         typed = words(args, "text", refs.MAX_CHARS)
-        known = self._names
-        if not typed or known is None or known.branch != self._session.dataset.branch:
-            known = self._names = ref_names(self._session.dataset)
-        choices = ref_choices(known, typed)
+        names = self._names
+        if not typed or names is None or names.branch != self._session.dataset.branch:
+            names = self._names = ref_names(self._session.dataset)
+        choices = ref_choices(names, typed)
         return Answer({"choices": [choice.to_json() for choice in choices]})
 
     def _on_news(self, args: Mapping[str, Any]) -> Answer:
@@ -453,10 +453,10 @@ class HeaderHandlers:
             names = self._names = ref_names(session.dataset)
         except NotFoundError:
             return Answer(lost_version(session.dataset))
-        found = updates_since(names, session.dataset.version, known_latest)
-        result = found.to_json()
+        news = updates_since(names, session.dataset.version, known_latest)
+        result = news.to_json()
         known_mark = words(args, "mark", 64)
-        if found.mark != known_mark and (known_mark or found.added):
+        if news.mark != known_mark and (known_mark or news.added):
             result |= session.parts_json(("timeline", "card"))
         return Answer(result)
 
@@ -483,20 +483,20 @@ class RowHistoryHandlers:
         }
 
     def _on_keys(self, args: Mapping[str, Any]) -> Answer:
-        wanted = words(args, "text", 300).casefold()
+        needle = words(args, "text", 300).casefold()
         schema = self._session.open(place_of(args)).schema
-        found = [field for field in schema if wanted in field.name.casefold()]
+        fields = [field for field in schema if needle in field.name.casefold()]
         columns = [
-            {"name": one.name, "label": text.name(one.name), "type": type_label(one.type)}
-            for one in found[:MAX_KEYS_SHOWN]
+            {"name": field.name, "label": text.name(field.name), "type": type_label(field.type)}
+            for field in fields[:MAX_KEYS_SHOWN]
         ]
-        return Answer({"columns": columns, "found": len(found)})
+        return Answer({"columns": columns, "found": len(fields)})
 
     def _on_find(self, args: Mapping[str, Any]) -> Answer:
         source = self._session.open(place_of(args))
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        found = self._session.query(args).rows(source, ["_rowid", "_rowaddr"], row, 1)
-        fragment, offset, row_id = place_of_row(found)
+        table = self._session.query(args).rows(source, ["_rowid", "_rowaddr"], row, 1)
+        fragment, offset, row_id = place_of_row(table)
         return Answer({"fragment": fragment, "offset": offset, "row_id": row_id})
 
     def _on_steps(self, args: Mapping[str, Any]) -> Job:

@@ -46,15 +46,16 @@ def fit_blobs(array: pa.Array, path: str) -> pa.Array:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         fields = {"data": array.cast(pa.large_binary())}
     elif pa.types.is_struct(kind):
-        names = [kind.field(at).name for at in range(kind.num_fields)]
-        fields = {name: array.field(at) for at, name in enumerate(names)}
+        names = [kind.field(index).name for index in range(kind.num_fields)]
+        fields = {name: array.field(index) for index, name in enumerate(names)}
     else:
         raise SchemaMismatchError(f"column {path!r} has type {kind}, but it holds blobs")
-    for name, found in fields.items():
-        at = BLOB_INPUT.get_field_index(name)
-        if at < 0 or found.type != BLOB_INPUT.field(at).type:
+    for name, array_of_field in fields.items():
+        position = BLOB_INPUT.get_field_index(name)
+        if position < 0 or array_of_field.type != BLOB_INPUT.field(position).type:
             raise SchemaMismatchError(
-                f"column {path!r} holds blobs, which have no field {name!r} of type {found.type}"
+                f"column {path!r} holds blobs, which have no field {name!r} of type "
+                f"{array_of_field.type}"
             )
     return blob_values(fields, nulls_of(array), len(array))
 
@@ -63,7 +64,7 @@ def blob_values(
     fields: dict[str, pa.Array], nulls: np.ndarray | None, num_rows: int
 ) -> pa.StructArray:
     """Return values in the one form from some of its fields; the others are null."""
-    children = [fields.get(one.name, pa.nulls(num_rows, one.type)) for one in BLOB_VALUES]
+    children = [fields.get(field.name, pa.nulls(num_rows, field.type)) for field in BLOB_VALUES]
     mask = None if nulls is None else pa.array(nulls)
     return pa.StructArray.from_arrays(children, fields=list(BLOB_VALUES), mask=mask)
 
@@ -76,17 +77,17 @@ def stored_bytes(array: pa.Array) -> Ints | None:
         sizes[np.asarray(array.field("object").is_null())] = 0
         return sizes
     if pa.types.is_struct(kind):
-        parts = [stored_bytes(array.field(at)) for at in range(kind.num_fields)]
-        known = [one for one in parts if one is not None]
-        return np.sum(known, axis=0) if known else None
+        parts = [stored_bytes(array.field(index)) for index in range(kind.num_fields)]
+        known_sizes = [part for part in parts if part is not None]
+        return np.sum(known_sizes, axis=0) if known_sizes else None
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         items = stored_bytes(array.values)
         if items is None:
             return None
         starts, counts = list_ranges(array)
         before = np.concatenate(([0], np.cumsum(items)))
-        found: Ints = before[starts + counts] - before[starts]
-        return found
+        num_bytes: Ints = before[starts + counts] - before[starts]
+        return num_bytes
     return None
 
 
@@ -113,7 +114,7 @@ class Payloads:
         is_copied = np.asarray(objects.is_valid())
         numbers[~is_copied] = IN_MEMORY
         if is_copied.any():
-            position, size = (values.field(one).fill_null(0) for one in ("position", "size"))
+            position, size = (values.field(name).fill_null(0) for name in ("position", "size"))
             starts = np.where(is_copied, position.to_numpy().astype(np.int64), starts)
             sizes = np.where(is_copied, size.to_numpy().astype(np.int64), sizes)
         nulls = nulls_of(values)
@@ -155,7 +156,7 @@ class Payloads:
 
     def stream(self) -> Iterator[memoryview]:
         """Read one stored payload piece by piece."""
-        number, start, size = (int(one[0]) for one in (self.objects, self.starts, self.sizes))
+        number, start, size = (int(array[0]) for array in (self.objects, self.starts, self.sizes))
         return self.stored.pieces(number, start, size)
 
     def blocks(self) -> Iterator[tuple[Ints, Bytes, Ints]]:
@@ -172,17 +173,17 @@ class Payloads:
                 yield rows, np.frombuffer(view, np.uint8), starts - first
                 continue
             ranges = list(zip(starts.tolist(), (starts + sizes).tolist(), strict=True))
-            views = [np.frombuffer(one, np.uint8) for one in self.stored.read(number, ranges)]
+            views = [np.frombuffer(piece, np.uint8) for piece in self.stored.read(number, ranges)]
             yield rows, np.concatenate(views), np.cumsum(sizes) - sizes
 
     def pieces(self) -> list[Bytes]:
         """Bring a group into memory, payload by payload."""
-        found: list[Bytes] = [_NO_BYTES] * self.sizes.size
+        payloads: list[Bytes] = [_NO_BYTES] * self.sizes.size
         for rows, data, starts in self.blocks():
             sizes = self.sizes[rows].tolist()
             for row, start, size in zip(rows.tolist(), starts.tolist(), sizes, strict=True):
-                found[row] = data[start : start + size]
-        return found
+                payloads[row] = data[start : start + size]
+        return payloads
 
     def streams(self) -> Iterator[Iterable[memoryview]]:
         """Read the payloads one after the other, each as a stream of pieces."""

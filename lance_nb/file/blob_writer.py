@@ -112,7 +112,7 @@ class BlobLeafWriter(LeafWriter):
 
     def encoded(self) -> list[EncodedPage]:
         """Encode the places that wait."""
-        positions, sizes = (np.concatenate(one) for one in zip(*self._places, strict=True))
+        positions, sizes = (np.concatenate(parts) for parts in zip(*self._places, strict=True))
         self._places = []
         levels = page_levels(self.entries)
         version = self.plan.options.file_version
@@ -166,17 +166,17 @@ class BlobV2LeafWriter(LeafWriter):
         source, stored = self.sink.sidecars.ingests, self.sink.sidecars.stored
         if source is None or not outside.any():
             return payloads
-        uris, starts, sizes = (values.field(one) for one in ("uri", "position", "size"))
+        uris, starts, sizes = (values.field(name) for name in ("uri", "position", "size"))
         out = (payloads.starts.copy(), payloads.sizes.copy(), payloads.objects.copy())
         for row in np.flatnonzero(outside).tolist():
             uri = uris[row].as_py()
             try:
-                found = source.locate(uri, starts[row].as_py() or 0, sizes[row].as_py())
+                located = source.locate(uri, starts[row].as_py() or 0, sizes[row].as_py())
             except LanceError as error:
                 error.add_note(f"column {self.plan.field.name!r}: {uri!r}")
                 raise
-            number = stored.add(found.store, found.path)
-            for target, value in zip(out, (found.start, found.size_bytes, number), strict=True):
+            number = stored.add(located.store, located.path)
+            for target, value in zip(out, (located.start, located.size_bytes, number), strict=True):
                 target[row] = value
         return Payloads(payloads.data, *out, stored)
 
@@ -209,9 +209,9 @@ class BlobV2LeafWriter(LeafWriter):
         for target, name in ((positions, "position"), (sizes, "size")):
             target[outside] = np.asarray(values.field(name).fill_null(0)).astype(np.int64)[outside]
         texts = [""] * outside.size
-        given, bases = values.field("uri"), values.field("base")
+        given_uris, bases = values.field("uri"), values.field("base")
         for row in np.flatnonzero(outside).tolist():
-            texts[row] = given[row].as_py()
+            texts[row] = given_uris[row].as_py()
             if sidecars.takes_stored and bases[row].is_valid:
                 ids[row] = bases[row].as_py()
                 continue

@@ -96,18 +96,18 @@ def _check_version(field: Field, file_version: tuple[int, int]) -> None:
         "fixed-size lists of structs": is_fixed_list,
         "maps": kind == MAP,
     }
-    for what, applies in newer.items():
+    for feature, applies in newer.items():
         if applies and file_version < (2, 2):
             raise NotSupportedError(
-                f"column {name!r}: {what} need data_storage_version 2.2, not "
+                f"column {name!r}: {feature} need data_storage_version 2.2, not "
                 f"{version_name(file_version)}"
             )
-    below = [one.logical_type for one in field.walk() if one is not field]
-    if is_fixed_list and any(one in _LISTS for one in below):
+    below = [type_name.logical_type for type_name in field.walk() if type_name is not field]
+    if is_fixed_list and any(type_name in _LISTS for type_name in below):
         raise NotSupportedError(f"column {name!r}: lists inside fixed-size lists of structs")
-    if any(fixed_size_struct_dimension(one) is not None for one in below):
+    if any(fixed_size_struct_dimension(field_) is not None for field_ in below):
         raise NotSupportedError(f"column {name!r}: fixed-size lists of structs inside other fields")
-    if any(one.logical_type == STRUCT and not one.children for one in field.walk()) and below:
+    if any(field.logical_type == STRUCT and not field.children for field in field.walk()) and below:
         raise NotSupportedError(
             f"column {name!r}: structs without fields inside other fields need "
             "data_storage_version 2.0"
@@ -249,6 +249,6 @@ def without_surplus(array: pa.DictionaryArray) -> pa.DictionaryArray:
     """Leave out what a few rows do not use of a large dictionary: every page stores its own."""
     if len(array.dictionary) <= max(2 * len(array), _DICTIONARY_VALUES):
         return array
-    kept = array.dictionary_decode().dictionary_encode()
-    indices = kept.indices.cast(array.type.index_type)
-    return pa.DictionaryArray.from_arrays(indices, kept.dictionary)
+    encoded = array.dictionary_decode().dictionary_encode()
+    indices = encoded.indices.cast(array.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)

@@ -181,24 +181,24 @@ def as_written(leaf: Leaf, field: Field | None, type_: pa.DataType) -> Leaf:
     return replace(leaf, type=stored, children=children)
 
 
-def narrowed(values: pa.Array, written: Leaf, wanted: Leaf) -> pa.Array:
+def narrowed(values: pa.Array, written: Leaf, leaf: Leaf) -> pa.Array:
     """Return the wanted fields of a packed struct; null those that were not written."""
-    if written is wanted:
+    if written is leaf:
         return values
-    return _chosen_fields(values, written.children, wanted.children, wanted.type)
+    return _chosen_fields(values, written.children, leaf.children, leaf.type)
 
 
 def _chosen_fields(
     values: pa.Array,
     written: tuple[PackedField, ...],
-    wanted: tuple[PackedField, ...],
+    fields_wanted: tuple[PackedField, ...],
     type_: pa.DataType,
 ) -> pa.Array:
-    if written == wanted:
+    if written == fields_wanted:
         return values
     places = {child.field_id: place for place, child in enumerate(written)}
     children = []
-    for child, field in zip(wanted, type_, strict=True):
+    for child, field in zip(fields_wanted, type_, strict=True):
         place = places.get(child.field_id)
         if place is None:
             children.append(pa.nulls(len(values), field.type))
@@ -292,20 +292,22 @@ def concat_parts(parts: Sequence[LeafPart]) -> LeafPart:
 
 
 def assemble(
-    field: Field, type_: pa.DataType, found: Mapping[int, Sequence[LeafPart]], num_rows: int
+    field: Field, type_: pa.DataType, parts_by_leaf: Mapping[int, Sequence[LeafPart]], num_rows: int
 ) -> pa.ChunkedArray:
     """Build the Arrow column of a top-level field from the parts of its leaves.
 
-    ``found`` maps the ids of leaves to their parts, in row order; leaves that are missing read as
-    null. One chunk per part where the field has a single leaf.
+    ``parts_by_leaf`` maps the ids of leaves to their parts, in row order; missing leaves
+    read as null. One chunk per part where the field has a single leaf.
     """
-    if not any(found.values()):
+    if not any(parts_by_leaf.values()):
         return pa.chunked_array([pa.nulls(num_rows, type_)], type_)
-    if len(found) == 1:
-        (field_id, parts), *_ = found.items()
+    if len(parts_by_leaf) == 1:
+        (field_id, parts), *_ = parts_by_leaf.items()
         chunks = [_build(field, type_, {field_id: part}, 0, part) for part in parts]
     else:
-        joined = {field_id: concat_parts(parts) for field_id, parts in found.items() if parts}
+        joined = {
+            field_id: concat_parts(parts) for field_id, parts in parts_by_leaf.items() if parts
+        }
         guide = next(iter(joined.values()))
         for part in joined.values():
             if part.num_rows != guide.num_rows:
@@ -316,13 +318,17 @@ def assemble(
 
 
 def _build(
-    field: Field, type_: pa.DataType, found: Mapping[int, LeafPart], depth: int, guide: LeafPart
+    field: Field,
+    type_: pa.DataType,
+    parts_by_leaf: Mapping[int, LeafPart],
+    depth: int,
+    guide: LeafPart,
 ) -> pa.Array:
     """Build one node of the tree. ``guide`` is a leaf below it, whose levels shape the node."""
-    if field.id in found:
-        return shown(found[field.id].values, field, type_)
+    if field.id in parts_by_leaf:
+        return shown(parts_by_leaf[field.id].values, field, type_)
     if isinstance(type_, pa.BaseExtensionType):
-        storage = _build(field, type_.storage_type, found, depth, guide)
+        storage = _build(field, type_.storage_type, parts_by_leaf, depth, guide)
         return pa.ExtensionArray.from_storage(type_, storage)
     children = child_types(field, type_)
     level = guide.levels[depth]
@@ -336,34 +342,36 @@ def _build(
     validity = level.validity
     own: list[Mask | None] = []
     for child, child_type in children:
-        part = _first_leaf(child, found)
+        part = _first_leaf(child, parts_by_leaf)
         own.append(None if part is None else part.levels[depth].validity)
         if part is None:
             arrays.append(pa.nulls(below, child_type))
         else:
             if pa.types.is_struct(type_):
                 validity = _either(validity, own[-1])
-            arrays.append(_build(child, child_type, found, depth + 1, part))
+            arrays.append(_build(child, child_type, parts_by_leaf, depth + 1, part))
             if len(arrays[-1]) != below:
                 where = f"{below} values of field {child.name!r}"
                 raise CorruptFileError("", None, where, str(len(arrays[-1])))
     if pa.types.is_struct(type_):
-        arrays = [_null_outside(one, mask, validity) for one, mask in zip(arrays, own, strict=True)]
+        arrays = [
+            _null_outside(array, mask, validity) for array, mask in zip(arrays, own, strict=True)
+        ]
     buffers = [validity_buffer(validity)]
     if level.offsets is not None:
         buffers.append(_offsets_buffer(level, type_))
     return pa.Array.from_buffers(type_, level.length, buffers, children=arrays)
 
 
-def _either(known: Mask | None, other: Mask | None) -> Mask | None:
+def _either(mask: Mask | None, other: Mask | None) -> Mask | None:
     """Return where one of two leaves says that there is a value: they may be of two files."""
-    if known is None or other is None:
+    if mask is None or other is None:
         return None
-    if other is known:
-        return known
-    if len(other) != len(known):
-        raise CorruptFileError("", None, f"{len(known)} values in every leaf", str(len(other)))
-    return known | other
+    if other is mask:
+        return mask
+    if len(other) != len(mask):
+        raise CorruptFileError("", None, f"{len(mask)} values in every leaf", str(len(other)))
+    return mask | other
 
 
 def _null_outside(values: pa.Array, own: Mask | None, validity: Mask | None) -> pa.Array:
@@ -378,20 +386,20 @@ def _check_nesting(level: Level, type_: pa.DataType) -> None:
     """Refuse levels of another kind of nesting than the schema says."""
     listed = _is_list(type_)
     if listed != (level.offsets is not None):
-        found = "structs" if listed else "lists"
-        raise CorruptFileError("", None, f"the levels of type {type_}", f"those of {found}")
+        actual = "structs" if listed else "lists"
+        raise CorruptFileError("", None, f"the levels of type {type_}", f"those of {actual}")
 
 
 def _is_list(type_: pa.DataType) -> bool:
     return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_map(type_))
 
 
-def _first_leaf(field: Field, found: Mapping[int, LeafPart]) -> LeafPart | None:
+def _first_leaf(field: Field, parts_by_leaf: Mapping[int, LeafPart]) -> LeafPart | None:
     stack = [field]
     while stack:
         node = stack.pop()
-        if node.id in found:
-            return found[node.id]
+        if node.id in parts_by_leaf:
+            return parts_by_leaf[node.id]
         stack.extend(reversed(node.children))
     return None
 

@@ -28,8 +28,10 @@ class BlobBases:
     @classmethod
     def of(cls, bases: Iterable[BasePath]) -> Self:
         """Choose those that are no dataset roots."""
-        found = [(one.id, *split_uri(one.path)) for one in bases if not one.is_dataset_root]
-        return cls(tuple(sorted(found, key=lambda base: len(base[2]), reverse=True)))
+        base_places = [
+            (base.id, *split_uri(base.path)) for base in bases if not base.is_dataset_root
+        ]
+        return cls(tuple(sorted(base_places, key=lambda base: len(base[2]), reverse=True)))
 
     def place_of(self, uri: str) -> tuple[int, str] | None:
         """Return the id of the base that a URI lies below, and the path there."""

@@ -55,7 +55,7 @@ def check_nulls(array: pa.Array, field: Field, first_row: int = 0) -> None:
 
 def has_required(field: Field) -> bool:
     """Return whether any part of the field must not be null."""
-    return any(not one.nullable for one in field.walk())
+    return any(not field.nullable for field in field.walk())
 
 
 def _fit(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:
@@ -84,11 +84,14 @@ def _has_text(type_: pa.DataType) -> bool:
     return is_text or any(_has_text(part) for part in parts)
 
 
-def _same_nesting(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_fixed_size_list(wanted):
-        return bool(pa.types.is_fixed_size_list(found) and found.list_size == wanted.list_size)
+def _same_nesting(array_type: pa.DataType, column_type: pa.DataType) -> bool:
+    if pa.types.is_fixed_size_list(column_type):
+        return bool(
+            pa.types.is_fixed_size_list(array_type)
+            and array_type.list_size == column_type.list_size
+        )
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_map)
-    return any(is_kind(found) and is_kind(wanted) for is_kind in kinds)
+    return any(is_kind(array_type) and is_kind(column_type) for is_kind in kinds)
 
 
 def _fit_struct(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:
@@ -97,13 +100,13 @@ def _fit_struct(array: pa.Array, field: Field, type_: pa.DataType, path: str) ->
     if extra:
         raise SchemaMismatchError(f"column {path!r} has a field {extra[0]!r} that is not expected")
     children = []
-    for child, wanted in zip(field.children, type_, strict=True):
+    for child, child_type in zip(field.children, type_, strict=True):
         below = f"{path}.{child.name}"
         if child.name in names:
-            found = array.field(names.index(child.name))
-            children.append(_fit(found, child, wanted.type, below))
+            child_array = array.field(names.index(child.name))
+            children.append(_fit(child_array, child, child_type.type, below))
         elif child.nullable:
-            children.append(pa.nulls(len(array), wanted.type))
+            children.append(pa.nulls(len(array), child_type.type))
         else:
             raise SchemaMismatchError(f"column {below!r} is missing, and must not be null")
     nulls = nulls_of(array)
@@ -114,8 +117,8 @@ def _fit_struct(array: pa.Array, field: Field, type_: pa.DataType, path: str) ->
 def _fit_list(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:
     child = field.children[0]
     inner = pa.struct([type_.key_field, type_.item_field]) if pa.types.is_map(type_) else None
-    wanted = type_.value_type if inner is None else inner
-    items = _fit(array.values, child, wanted, f"{path}.{child.name}")
+    value_type = type_.value_type if inner is None else inner
+    items = _fit(array.values, child, value_type, f"{path}.{child.name}")
     keep = 1 if pa.types.is_fixed_size_list(type_) else 2
     buffers = array.buffers()[:keep]
     return pa.Array.from_buffers(type_, len(array), buffers, offset=array.offset, children=[items])
@@ -164,30 +167,30 @@ def _check_nulls(array: pa.Array, field: Field, path: str, rows: np.ndarray) -> 
         )
     if not any(has_required(child) for child in field.children):
         return
-    kept = None if nulls is None else np.flatnonzero(~nulls)
-    if kept is not None:
-        rows = rows[kept]
+    valid = None if nulls is None else np.flatnonzero(~nulls)
+    if valid is not None:
+        rows = rows[valid]
     for position, child in enumerate(field.children):
-        items, below = _inside(array, position, kept, rows)
+        items, below = _inside(array, position, valid, rows)
         _check_nulls(items, child, f"{path}.{child.name}", below)
 
 
 def _inside(
-    array: pa.Array, position: int, kept: np.ndarray | None, rows: np.ndarray
+    array: pa.Array, position: int, valid: np.ndarray | None, rows: np.ndarray
 ) -> tuple[pa.Array, np.ndarray]:
     """Return the children of the slots that are kept, and the row of each."""
     type_ = array.type
     if pa.types.is_struct(type_):
         child = array.field(position)
-        return child if kept is None else child.take(pa.array(kept)), rows
+        return child if valid is None else child.take(pa.array(valid)), rows
     if pa.types.is_fixed_size_list(type_):
         size = type_.list_size
         items = fixed_size_items(array)
-        if kept is not None:
-            starts = kept.astype(np.int64) * size
-            items = items.take(pa.array(ragged_indices(starts, np.full(kept.size, size))))
+        if valid is not None:
+            starts = valid.astype(np.int64) * size
+            items = items.take(pa.array(ragged_indices(starts, np.full(valid.size, size))))
         return items, np.repeat(rows, size)
     starts, counts = list_ranges(array)
-    if kept is not None:
-        starts, counts = starts[kept], counts[kept]
+    if valid is not None:
+        starts, counts = starts[valid], counts[valid]
     return array.values.take(pa.array(ragged_indices(starts, counts))), np.repeat(rows, counts)

@@ -98,7 +98,7 @@ def _located(exc: CorruptFileError, source: FileSource, part: PageRows) -> Corru
 
 def open_pages(source: FileSource, parts: Sequence[PageRows]) -> None:
     """Read the index buffers of all pages that are not open yet, in one go, and open them."""
-    wanted = []
+    to_open = []
     for part in parts:
         if part.page in part.column.opened:
             continue
@@ -110,14 +110,14 @@ def open_pages(source: FileSource, parts: Sequence[PageRows]) -> None:
             numbers = layout.index_buffers(message, shape)
         except CorruptFileError as exc:
             raise _located(exc, source, part) from exc
-        wanted.append((part, layout, message, shape, numbers))
-    if not wanted:
+        to_open.append((part, layout, message, shape, numbers))
+    if not to_open:
         return
     ranges = [
-        _buffer_range(part.metadata, number) for part, *_, numbers in wanted for number in numbers
+        _buffer_range(part.metadata, number) for part, *_, numbers in to_open for number in numbers
     ]
     arrays = iter(source.arrays(ranges))
-    for part, layout, message, shape, numbers in wanted:
+    for part, layout, message, shape, numbers in to_open:
         buffers = {number: next(arrays) for number in numbers}
         try:
             part.column.opened[part.page] = layout.open(message, shape, buffers, codecs)
@@ -152,14 +152,14 @@ def _buffer_range(page: PageMetadata, number: int) -> tuple[int, int]:
 
 def whole_buffers(source: FileSource, part: PageRows) -> dict[int, PageBuffer]:
     """View all buffers of a page of a mapped file, without counting what is read of them."""
-    known = part.column.viewed.get(part.page)
-    if known is not None:
-        return known
+    viewed = part.column.viewed.get(part.page)
+    if viewed is not None:
+        return viewed
     numbers = range(len(part.metadata.buffer_sizes))
     arrays = source.views([_buffer_range(part.metadata, number) for number in numbers])
-    found = {number: PageBuffer(array) for number, array in enumerate(arrays)}
-    part.column.viewed[part.page] = found
-    return found
+    buffers = {number: PageBuffer(array) for number, array in enumerate(arrays)}
+    part.column.viewed[part.page] = buffers
+    return buffers
 
 
 def fetch(
@@ -167,12 +167,12 @@ def fetch(
 ) -> list[dict[int, PageBuffer]]:
     """Read the spans of all parts at once and hand each part its buffers."""
     ranges = []
-    for part, wanted in zip(parts, spans, strict=True):
-        for span in wanted:
+    for part, page_spans in zip(parts, spans, strict=True):
+        for span in page_spans:
             start = part.metadata.buffer_offsets[span.buffer]
             ranges.append((start + span.start, start + span.stop))
     arrays = iter(source.arrays(ranges))
-    return [_buffers_of(wanted, [next(arrays) for _ in wanted]) for wanted in spans]
+    return [_buffers_of(span, [next(arrays) for _ in span]) for span in spans]
 
 
 def _buffers_of(spans: Sequence[Span], arrays: Sequence[np.ndarray]) -> dict[int, PageBuffer]:
@@ -226,12 +226,12 @@ class PageRun:
 
     def buffers(self, source: FileSource) -> dict[int, PageBuffer]:
         """View the bytes of the pages in a mapped file; the share of the wanted rows is counted."""
-        one = self.parts[0] if len(self.parts) == 1 else None
-        requests = len(one.metadata.buffer_sizes) if one else 1
+        part = self.parts[0] if len(self.parts) == 1 else None
+        requests = len(part.metadata.buffer_sizes) if part else 1
         whole = self.whole_bytes
         source.count_view(whole, self._share(whole), requests)
-        if one:
-            return whole_buffers(source, one)
+        if part:
+            return whole_buffers(source, part)
         last = self.parts[-1].metadata
         stop = last.buffer_offsets[_CHUNKS] + last.buffer_sizes[_CHUNKS]
         (data,) = source.views([(self.parts[0].metadata.buffer_offsets[_CHUNKS], stop)])
@@ -240,7 +240,7 @@ class PageRun:
 
 def decode_columns(
     source: FileSource,
-    wanted: Sequence[Sequence[PageRows]],
+    rows_of_columns: Sequence[Sequence[PageRows]],
     finish: Callable[[int, DecodedPage, int], T],
 ) -> list[list[T]]:
     """Decode the wanted rows of some columns, pages in order.
@@ -248,13 +248,13 @@ def decode_columns(
     ``finish`` makes the result of the number of a column, some decoded rows and their number; it
     may run in any thread.
     """
-    open_pages(source, [part for mine in wanted for part in mine])
-    if source.is_mapped and len(wanted) == 1 and len(wanted[0]) == 1:
-        return [[_decode(source, _run(wanted[0]), None, partial(finish, 0))]]
+    open_pages(source, [part for mine in rows_of_columns for part in mine])
+    if source.is_mapped and len(rows_of_columns) == 1 and len(rows_of_columns[0]) == 1:
+        return [[_decode(source, _run(rows_of_columns[0]), None, partial(finish, 0))]]
     if source.is_mapped:
-        runs = [join_runs(mine) for mine in wanted]
+        runs = [join_runs(mine) for mine in rows_of_columns]
     else:
-        runs = [[_run([part]) for part in mine] for mine in wanted]
+        runs = [[_run([part]) for part in mine] for mine in rows_of_columns]
     flat = [(number, run) for number, mine in enumerate(runs) for run in mine]
     fetched: Sequence[Buffers | None] = [None] * len(flat)
     if not source.is_mapped:
@@ -338,12 +338,12 @@ def _run(parts: Sequence[PageRows]) -> PageRun:
     if len(parts) == 1 or not isinstance(reader, MiniBlockPage):
         return PageRun((first,), reader, first.rows)
     begin = first.metadata.buffer_offsets[_CHUNKS]
-    others = []
+    other_parts = []
     for part in parts[1:]:
         other = part.column.opened[part.page]
         if isinstance(other, MiniBlockPage):
-            others.append((other, part.metadata.buffer_offsets[_CHUNKS] - begin))
-    joined = reader.joined(others)
+            other_parts.append((other, part.metadata.buffer_offsets[_CHUNKS] - begin))
+    joined = reader.joined(other_parts)
     return PageRun(tuple(parts), joined, _joined_rows(parts))
 
 
@@ -353,8 +353,8 @@ def _joined_rows(parts: Sequence[PageRows]) -> Rows:
     firsts = np.cumsum(counts) - counts
     if sum(part.rows.num_rows for part in parts) == int(counts.sum()):
         return Rows(np.zeros(1, np.int64), counts.sum(keepdims=True))
-    both = list(zip(parts, firsts, strict=True))
+    pairs = list(zip(parts, firsts, strict=True))
     return Rows(
-        np.concatenate([part.rows.starts + first for part, first in both]),
-        np.concatenate([part.rows.stops + first for part, first in both]),
+        np.concatenate([part.rows.starts + first for part, first in pairs]),
+        np.concatenate([part.rows.stops + first for part, first in pairs]),
     )

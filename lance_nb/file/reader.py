@@ -138,13 +138,13 @@ class FileReader:
         if not any(leaf.children for leaf in leaves):
             return self._read_leaves(leaves, owners, rows, num_rows)
         written = [self._as_written(leaf) for leaf in leaves]
-        found = self._read_leaves(written, owners, rows, num_rows)
+        parts = self._read_leaves(written, owners, rows, num_rows)
         return {
-            wanted.field_id: [
-                LeafPart(part.levels, narrowed(part.values, stored, wanted))
-                for part in found[wanted.field_id]
+            leaf.field_id: [
+                LeafPart(part.levels, narrowed(part.values, stored, leaf))
+                for part in parts[leaf.field_id]
             ]
-            for stored, wanted in zip(written, leaves, strict=True)
+            for stored, leaf in zip(written, leaves, strict=True)
         }
 
     def _as_written(self, leaf: Leaf) -> Leaf:
@@ -160,26 +160,30 @@ class FileReader:
     ) -> dict[int, list[LeafPart]]:
         if self._arrays is not None:
             return self._arrays.read_leaves(leaves, owners, rows, num_rows)
-        wanted = []
+        requests = []
         for leaf in leaves:
             column = self._column(owners[leaf.field_id], leaf.name)
-            wanted.append(split_rows(column, self._entries(leaf, column, rows, num_rows)))
+            requests.append(split_rows(column, self._entries(leaf, column, rows, num_rows)))
         decoded = decode_columns(
-            self._source, wanted, lambda number, page, count: leaf_part(leaves[number], page, count)
+            self._source,
+            requests,
+            lambda number, page, count: leaf_part(leaves[number], page, count),
         )
         return {leaf.field_id: parts for leaf, parts in zip(leaves, decoded, strict=True)}
 
     def _entries(self, leaf: Leaf, column: Column, rows: Rows, num_rows: int | None) -> Rows:
         """Return the rows as the column's pages count them, after checking that they are there."""
         scale = leaf.items_per_row
-        found = column.metadata.num_rows
+        num_rows_stored = column.metadata.num_rows
         last = int(rows.stops[-1]) if rows.stops.size else 0
         place = f"column {leaf.name!r}"
-        if num_rows is not None and found != num_rows * scale:
-            said = f"{num_rows * scale} rows, as the manifest says"
-            raise CorruptFileError(self.path, None, said, f"{found} rows", place)
-        if found < last * scale:
-            raise CorruptFileError(self.path, None, f"{last * scale} rows", f"{found} rows", place)
+        if num_rows is not None and num_rows_stored != num_rows * scale:
+            expected_text = f"{num_rows * scale} rows, as the manifest says"
+            raise CorruptFileError(self.path, None, expected_text, f"{num_rows_stored} rows", place)
+        if num_rows_stored < last * scale:
+            raise CorruptFileError(
+                self.path, None, f"{last * scale} rows", f"{num_rows_stored} rows", place
+            )
         return rows if scale == 1 else Rows(rows.starts * scale, rows.stops * scale)
 
     def list_pages(self) -> Iterator[PageListing]:

@@ -123,7 +123,10 @@ class FileSink:
         """Write descriptor, column metadata, tables and footer, and finish the objects."""
         self.sidecars.finish()
         (place,) = self.add_buffers([descriptor])
-        messages = [column_bytes(one.encoding, one.pages, one.first_rows) for one in self._columns]
+        messages = [
+            column_bytes(column.encoding, column.pages, column.first_rows)
+            for column in self._columns
+        ]
         start = self.size_bytes
         table = []
         for message in messages:
@@ -134,7 +137,9 @@ class FileSink:
         table += [place, *self._global]
         counts = len(self._global) + 1, len(self._columns)
         version = _FOOTER_VERSIONS.get(file_version, file_version)
-        self._append(struct.pack(f"<{2 * len(table)}Q", *(one for pair in table for one in pair)))
+        self._append(
+            struct.pack(f"<{2 * len(table)}Q", *(number for pair in table for number in pair))
+        )
         self._append(_TAIL.pack(start, column_table, global_table, *counts, *version, MAGIC))
         self._write()
         self._upload.finish()

@@ -55,15 +55,15 @@ class FileSource:
 
     def arrays(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return each range as a uint8 array, reading all that is missing in one go."""
-        found: list[Bytes | None] = []
+        arrays: list[Bytes | None] = []
         missing: list[ByteRange] = []
         for start, stop in ranges:
             self._check(start, stop)
             if start >= self._tail_start:
                 piece = self._tail[start - self._tail_start : stop - self._tail_start]
-                found.append(np.frombuffer(piece, np.uint8))
+                arrays.append(np.frombuffer(piece, np.uint8))
             else:
-                found.append(None)
+                arrays.append(None)
                 missing.append(ByteRange(start, stop))
         if self.is_mapped:
             meter.count(sum(stop - start for start, stop in ranges), len(ranges))
@@ -71,9 +71,9 @@ class FileSource:
             fetched = iter(self._store.read_ranges(self._path, missing))
             return [
                 np.frombuffer(next(fetched), np.uint8) if piece is None else piece
-                for piece in found
+                for piece in arrays
             ]
-        return [piece for piece in found if piece is not None]
+        return [piece for piece in arrays if piece is not None]
 
     def views(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return ranges of a mapped file; what is read of them is told to ``count_view``."""
@@ -87,8 +87,8 @@ class FileSource:
 
         The system reads a mapped file by pages of memory: what is wanted is rounded up to them.
         """
-        wanted = -(-wanted_bytes // _MEMORY_PAGE_BYTES) * _MEMORY_PAGE_BYTES
-        meter.count(min(size_bytes, wanted), requests)
+        num_bytes = -(-wanted_bytes // _MEMORY_PAGE_BYTES) * _MEMORY_PAGE_BYTES
+        meter.count(min(size_bytes, num_bytes), requests)
 
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.size_bytes:

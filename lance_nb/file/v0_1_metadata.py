@@ -59,8 +59,8 @@ class PageTable:
         raw = source.view(start, start + PAGE_ENTRY_BYTES)
         position, num_values = struct.unpack("<qq", raw)
         if not 0 <= position <= source.size_bytes or num_values < 0:
-            found = f"{num_values} values at {position}"
-            raise CorruptFileError(source.path, start, "a page inside the file", found)
+            stored = f"{num_values} values at {position}"
+            raise CorruptFileError(source.path, start, "a page inside the file", stored)
         return LegacyPage(position, num_values)
 
 

@@ -122,19 +122,22 @@ class LegacyReader:
             expected = f"{last if num_rows is None else num_rows} rows"
             raise CorruptFileError(self.path, None, expected, f"{self.num_rows} rows")
         own = [_renamed(leaf, owners) for leaf in leaves]
-        found = self._pages.read_leaves(own, rows)
-        return {leaf.field_id: found[one.field_id] for leaf, one in zip(leaves, own, strict=True)}
+        parts = self._pages.read_leaves(own, rows)
+        return {
+            leaf.field_id: parts[leaf_of_file.field_id]
+            for leaf, leaf_of_file in zip(leaves, own, strict=True)
+        }
 
     def own_ids(self, fields: Sequence[int]) -> dict[int, int]:
         """Map the field ids that a manifest lists for this file to those in the file.
 
         An id that the file does not know stands where the field does in the file's schema.
         """
-        known = [one.id for one in self.schema.walk()]
-        own = {one: one for one in fields}
-        if not own.keys() <= set(known) and len(fields) == len(known):
-            pairs = zip(fields, sorted(known), strict=True)
-            own.update((one, mine) for one, mine in pairs if one not in known)
+        ids = [field.id for field in self.schema.walk()]
+        own = {field: field for field in fields}
+        if not own.keys() <= set(ids) and len(fields) == len(ids):
+            pairs = zip(fields, sorted(ids), strict=True)
+            own.update((field_id, mine) for field_id, mine in pairs if field_id not in ids)
         return own
 
     def batch_sizes(self) -> Ints:
@@ -179,8 +182,8 @@ def _renamed(leaf: Leaf, owners: Mapping[int, int]) -> Leaf:
 def _statistics_of(statistics: pa.Table | None, field_id: int, batch: int) -> dict[str, Any]:
     if statistics is None or str(field_id) not in statistics.column_names:
         return {}
-    found: dict[str, Any] = statistics.column(str(field_id))[batch].as_py() or {}
-    return found
+    recorded: dict[str, Any] = statistics.column(str(field_id))[batch].as_py() or {}
+    return recorded
 
 
 def _text(bound: object) -> str | None:
@@ -255,12 +258,12 @@ class LegacyPages:
         page = self._page(leaf.field_id, batch)
         keys = decode_values(type_, page, rows, self._file(), nullable=leaf.nullable)
         if not pa.types.is_dictionary(type_):
-            found = yield from keys
-            return to_arrow(_plain(found), type_, found.validity)
-        found, items = yield from together(
+            block = yield from keys
+            return to_arrow(_plain(block), type_, block.validity)
+        block, items = yield from together(
             [keys, self._dictionary(leaf.field_id, type_.value_type)]
         )
-        return _looked_up(found, items, type_)
+        return _looked_up(block, items, type_)
 
     def _check_struct(self, field_id: int) -> None:
         """Refuse bytes where descriptions of blobs are wanted: 0.1 files know no blobs."""
@@ -313,9 +316,9 @@ def _looked_up(keys: Values, items: Values, type_: pa.DataType) -> pa.Array:
     if not isinstance(block, FixedWidth):
         raise corrupt("dictionary keys of fixed width", type(block).__name__)
     values = _plain(items)
-    found = block.data.view(f"<u{block.bits_per_value // 8}")
-    if found.size and int(found.max()) >= values.num_values:
-        raise corrupt(f"dictionary keys below {values.num_values}", str(int(found.max())))
+    codes = block.data.view(f"<u{block.bits_per_value // 8}")
+    if codes.size and int(codes.max()) >= values.num_values:
+        raise corrupt(f"dictionary keys below {values.num_values}", str(int(codes.max())))
     return pa.DictionaryArray.from_arrays(
         to_arrow(block, type_.index_type),
         to_arrow(values, type_.value_type, items.validity),
@@ -365,8 +368,8 @@ def _fixed(type_: pa.DataType, page: LegacyPage, rows: Rows, file: Region) -> St
     if bits == 1:
         data = yield from read_bits(region, rows.starts, rows.stops)
         return Values(FixedWidth(1, rows.num_rows, data))
-    wanted = scaled(rows, bits // 8)
-    data = yield from read_ranges(region, wanted.starts, wanted.stops)
+    ranges = scaled(rows, bits // 8)
+    data = yield from read_ranges(region, ranges.starts, ranges.stops)
     return Values(FixedWidth(bits, rows.num_rows, aligned(data, bits // 8)))
 
 
@@ -377,8 +380,8 @@ def _strings(page: LegacyPage, rows: Rows, file: Region, *, nullable: bool) -> S
     starts, stops = yield from _bounds(num_positions, 8, rows, _from(file, page))
     offsets: Ints = np.zeros(stops.size + 1, np.int64)
     np.cumsum(stops - starts, out=offsets[1:])
-    wanted = merged(starts, stops)
-    data = yield from read_ranges(file, wanted.starts, wanted.stops)
+    ranges = merged(starts, stops)
+    data = yield from read_ranges(file, ranges.starts, ranges.stops)
     valid = stops > starts
     validity = None if not nullable or bool(valid.all()) else valid
     return Values(VariableWidth(rows.num_rows, offsets, data), validity)
@@ -441,8 +444,8 @@ def read_statistics(source: FileSource, metadata: LegacyMetadata) -> pa.Table | 
     for field, arrow in zip(schema, schema.to_arrow(), strict=True):
         if not field.name.isdigit() or not pa.types.is_struct(arrow.type):
             continue
-        found = pages.read_leaves(list(leaves_of(field, arrow.type, owners)), rows)
-        column = assemble(field, arrow.type, found, num_rows)
+        leaves = pages.read_leaves(list(leaves_of(field, arrow.type, owners)), rows)
+        column = assemble(field, arrow.type, leaves, num_rows)
         if len(column) != num_rows:
             place = f"statistics of field {field.name}"
             raise CorruptFileError(

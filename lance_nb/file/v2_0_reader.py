@@ -71,14 +71,14 @@ class ArrayReader:
         if num_rows is not None:
             self._check_lengths(leaves, owners, num_rows)
         lists = self._open_lists(leaves, owners, rows)
-        found = {}
+        parts_by_leaf = {}
         parts = {}
         for leaf in leaves:
             number = owners[leaf.field_id]
             column = self._column(number, leaf.name)
             below = rows_below(leaf, lists, rows)
             if _spelled_out(leaf, column):
-                found[leaf.field_id] = [self._byte_lists(leaf, number, below)]
+                parts_by_leaf[leaf.field_id] = [self._byte_lists(leaf, number, below)]
             else:
                 parts[leaf.field_id] = self._split(column, below)
         decoders = [
@@ -86,9 +86,10 @@ class ArrayReader:
         ]
         arrays = iter(run(self._source, decoders))
         for field_id, mine in parts.items():
-            found[field_id] = [next(arrays) for _ in mine]
+            parts_by_leaf[field_id] = [next(arrays) for _ in mine]
         return {
-            leaf.field_id: leaf_parts(leaf, found[leaf.field_id], lists, rows) for leaf in leaves
+            leaf.field_id: leaf_parts(leaf, parts_by_leaf[leaf.field_id], lists, rows)
+            for leaf in leaves
         }
 
     def _check_lengths(
@@ -96,13 +97,17 @@ class ArrayReader:
     ) -> None:
         """Hold the columns of top-level rows against the number of rows that the manifest says."""
         for leaf in leaves:
-            top = next((one for one, type_ in leaf.ancestors if is_list(type_, leaf.name)), None)
+            top = next(
+                (ancestor for ancestor, type_ in leaf.ancestors if is_list(type_, leaf.name)), None
+            )
             number = owners.get(leaf.field_id if top is None else top, -1)
-            found = self._column(number, leaf.name).metadata.num_rows
-            if found != num_rows:
+            num_rows_stored = self._column(number, leaf.name).metadata.num_rows
+            if num_rows_stored != num_rows:
                 expected = f"{num_rows} rows, as the manifest says"
                 place = f"column {leaf.name!r}"
-                raise CorruptFileError(self._source.path, None, expected, f"{found} rows", place)
+                raise CorruptFileError(
+                    self._source.path, None, expected, f"{num_rows_stored} rows", place
+                )
 
     # --- lists ----------------------------------------------------------------------------------
 
@@ -113,14 +118,14 @@ class ArrayReader:
         lists: dict[int, ListLevel] = {}
         depth = 0
         while any(depth < len(leaf.ancestors) for leaf in leaves):
-            wanted = {}
+            ranges_by_page = {}
             for leaf in leaves:
                 if depth < len(leaf.ancestors) and is_list(leaf.ancestors[depth][1], leaf.name):
                     above = rows_below(leaf, lists, rows, depth)
-                    wanted[leaf.ancestors[depth][0]] = (leaf.name, above)
+                    ranges_by_page[leaf.ancestors[depth][0]] = (leaf.name, above)
             decoders = []
             counts = []
-            for field_id, (name, above) in wanted.items():
+            for field_id, (name, above) in ranges_by_page.items():
                 if field_id not in owners or owners[field_id] < 0:
                     place = f"column {name!r}"
                     raise CorruptFileError(self._source.path, None, "a list column", "none", place)
@@ -128,7 +133,7 @@ class ArrayReader:
                 decoders += mine
                 counts.append(len(mine))
             pages = iter(run(self._source, decoders))
-            for field_id, count in zip(wanted, counts, strict=True):
+            for field_id, count in zip(ranges_by_page, counts, strict=True):
                 lists[field_id] = joined_pages([next(pages) for _ in range(count)])
             depth += 1
         return lists
@@ -152,11 +157,11 @@ class ArrayReader:
     def _items(self, part: PageRows, first_item: int) -> Steps[Values]:
         """Decode which items the rows have, counted from the first item of the child column."""
         page = self._page(part, keeps_dictionary=False)
-        found = yield from array_codecs.decode(part.metadata.array_encoding(), part.rows, page)
-        if not isinstance(found.block, ItemRanges):
-            raise CorruptFileError("", None, "a list encoding", type(found.block).__name__)
-        items = ItemRanges(found.block.starts + first_item, found.block.stops + first_item)
-        return Values(items, found.validity)
+        block = yield from array_codecs.decode(part.metadata.array_encoding(), part.rows, page)
+        if not isinstance(block.block, ItemRanges):
+            raise CorruptFileError("", None, "a list encoding", type(block.block).__name__)
+        items = ItemRanges(block.block.starts + first_item, block.block.stops + first_item)
+        return Values(items, block.validity)
 
     # --- leaves ---------------------------------------------------------------------------------
 
@@ -179,17 +184,17 @@ class ArrayReader:
         type_ = leaf.type
         page = self._page(part, keeps_dictionary=pa.types.is_dictionary(type_))
         blobs = holds_blobs(part.column.metadata.encoding)
-        found = yield from array_codecs.decode(part.metadata.array_encoding(), part.rows, page)
+        decoded = yield from array_codecs.decode(part.metadata.array_encoding(), part.rows, page)
         if blobs and not pa.types.is_struct(type_):
             whole = Region(0, self._source.size_bytes, self._source.is_mapped)
-            found = yield from read_payloads(found, whole)
-        block = found.block
+            decoded = yield from read_payloads(decoded, whole)
+        block = decoded.block
         if isinstance(block, ItemRanges):
             raise CorruptFileError("", None, f"values of type {type_}", "lists")
         is_empty = isinstance(block, PackedStruct) and not block.children
         if is_empty and pa.types.is_struct(type_):
             return structs_without_fields(type_, block.num_values)
-        return to_arrow(_fitting(block, type_), type_, found.validity)
+        return to_arrow(_fitting(block, type_), type_, decoded.validity)
 
     def _byte_lists(self, leaf: Leaf, number: int, rows: Rows) -> pa.Array:
         """Decode strings that are lists of the single bytes in the next column."""
@@ -219,8 +224,8 @@ class ArrayReader:
         column = self._regions(part.column.metadata.buffers)
         return Page(self._regions(mine), column, self._file_buffers, keeps_dictionary)
 
-    def _regions(self, found: Sequence[tuple[int, int]]) -> tuple[Region, ...]:
-        return tuple(Region(start, stop, self._source.is_mapped) for start, stop in found)
+    def _regions(self, ranges: Sequence[tuple[int, int]]) -> tuple[Region, ...]:
+        return tuple(Region(start, stop, self._source.is_mapped) for start, stop in ranges)
 
     def _located(self, part: PageRows, steps: Steps[Values]) -> Steps[Values]:
         first = next(iter(part.metadata.buffer_offsets), None)
@@ -319,9 +324,9 @@ def run(source: FileSource, decoders: Sequence[Steps[T]]) -> list[T]:
     """Run decoders side by side: each round of reading serves all of them."""
     steps = together(decoders)
     try:
-        wanted = next(steps)
+        request = next(steps)
         while True:
-            wanted = steps.send(source.arrays(wanted))
+            request = steps.send(source.arrays(request))
     except StopIteration as end:
         results: list[T] = end.value
         return results

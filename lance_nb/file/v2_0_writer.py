@@ -136,10 +136,10 @@ class ArrayColumnWriter:
             return
         counts = np.concatenate(self._counts)
         nulls = None
-        if any(one is not None for one in self._nulls):
+        if any(null is not None for null in self._nulls):
             pairs = zip(self._nulls, self._counts, strict=True)
             nulls = np.concatenate(
-                [np.zeros(rows.size, bool) if one is None else one for one, rows in pairs]
+                [np.zeros(rows.size, bool) if nulls is None else nulls for nulls, rows in pairs]
             )
         self._add_page(encode_lists(counts, nulls), counts.size)
         self._counts, self._nulls, self._waiting_bytes = [], [], 0
@@ -163,7 +163,7 @@ class ArrayColumnWriter:
     def _flush_places(self) -> None:
         if not self._places:
             return
-        positions, sizes = (np.concatenate(one) for one in zip(*self._places, strict=True))
+        positions, sizes = (np.concatenate(parts) for parts in zip(*self._places, strict=True))
         self._add_page(encode_places(positions, sizes), positions.size)
         self._places, self._waiting_bytes = [], 0
 
@@ -202,7 +202,7 @@ def _kind_of(field: Field, path: str) -> str:
         )
     if field.logical_type == STRUCT:
         packed = [field.metadata.get(key, b"") for key in ("packed", "lance-encoding:packed")]
-        return "leaf" if b"true" in [one.lower() for one in packed] else "struct"
+        return "leaf" if b"true" in [flag.lower() for flag in packed] else "struct"
     if field.logical_type in LISTS or field.logical_type in LARGE_LISTS:
         return "list"
     if field.logical_type == "fixed_size_binary:0":

@@ -145,10 +145,10 @@ class _Kinds:
         return kind
 
     def _parsed(self, encoding: bytes) -> _Kind | None:
-        found = page_layout(encoding)
-        if found is None or found[0] not in LAYOUTS:
+        parsed_layout = page_layout(encoding)
+        if parsed_layout is None or parsed_layout[0] not in LAYOUTS:
             return None
-        arm, own = found
+        arm, own = parsed_layout
         layout = joining_layout_of(arm)
         key = None if layout is None else layout.join_key(own)
         if key is None or layout is None:
@@ -172,19 +172,20 @@ def read_files(
     ):
         return None
     try:
-        found = [_ColumnPages(leaves, owners) for leaves in columns]
-        version, size_bytes = _collect(files, found)
+        columns_of_files = [_ColumnPages(leaves, owners) for leaves in columns]
+        version, size_bytes = _collect(files, columns_of_files)
         if version is None:
             return None
         meter.count(size_bytes, len(files))
         tasks = [
             partial(_decode, column.leaves, group, version)
-            for column in found
+            for column in columns_of_files
             for group in column.groups
         ]
         parts = run_side_by_side(tasks, threads_for(size_bytes, len(tasks)))
         return [
-            ColumnOfFiles([next(parts) for _ in column.groups], column.places) for column in found
+            ColumnOfFiles([next(parts) for _ in column.groups], column.places)
+            for column in columns_of_files
         ]
     except (CorruptFileError, NotSupportedError, DecodeError):
         return None
@@ -256,9 +257,9 @@ def _pages_of(
 
 def _decode(leaves: Sequence[Leaf], group: _Group, version: tuple[int, int]) -> ColumnPart:
     """Decode the pages of a group, neighbours of the same kind as one."""
-    found: dict[int, list[LeafPart]] = {}
+    parts_by_leaf: dict[int, list[LeafPart]] = {}
     for leaf, pages in zip(leaves, group.pages, strict=True):
-        parts = found[leaf.field_id] = []
+        parts = parts_by_leaf[leaf.field_id] = []
         start = 0
         while start < len(pages):
             stop = start + 1
@@ -266,9 +267,9 @@ def _decode(leaves: Sequence[Leaf], group: _Group, version: tuple[int, int]) -> 
             while number != _ALONE and stop < len(pages) and pages[stop][1] == number:
                 stop += 1
             kind = pages[start][0]
-            parts.append(_decoded(leaf, kind.arm, [one[2] for one in pages[start:stop]], version))
+            parts.append(_decoded(leaf, kind.arm, [page[2] for page in pages[start:stop]], version))
             start = stop
-    return ColumnPart(found, group.num_rows)
+    return ColumnPart(parts_by_leaf, group.num_rows)
 
 
 def _decoded(

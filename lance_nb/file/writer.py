@@ -200,11 +200,11 @@ class FileWriter:
         ]
 
     def _column_of(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        found = batch.schema.get_all_field_indices(name)
-        if len(found) != 1:
-            how_many = f"{len(found)} columns" if found else "no column"
+        positions = batch.schema.get_all_field_indices(name)
+        if len(positions) != 1:
+            how_many = f"{len(positions)} columns" if positions else "no column"
             raise SchemaMismatchError(f"the batch has {how_many} {name!r}")
-        return batch.column(found[0])
+        return batch.column(positions[0])
 
     def add_schema_metadata(self, metadata: Mapping[str, bytes]) -> None:
         """Add keys to the metadata of the file's schema."""
@@ -238,7 +238,7 @@ class FileWriter:
         if self._summed is None:
             return ()
         written = [self._summed, *self._sidecars.summed]
-        return tuple(FileSum(one.path, one.digest, one.size_bytes) for one in written)
+        return tuple(FileSum(file.path, file.digest, file.size_bytes) for file in written)
 
     def _check_whole(self) -> None:
         if not self._is_whole:

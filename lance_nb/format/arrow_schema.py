@@ -249,9 +249,9 @@ _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 
 def _c_metadata(address: int) -> dict[bytes, bytes]:
     """Read key-value metadata of the C data interface: count, then (length, bytes) twice each."""
-    found: dict[bytes, bytes] = {}
+    metadata: dict[bytes, bytes] = {}
     if not address:
-        return found
+        return metadata
 
     def read() -> bytes:
         nonlocal address
@@ -263,8 +263,8 @@ def _c_metadata(address: int) -> dict[bytes, bytes]:
     address += 4
     for _ in range(count):
         key = read()
-        found[key] = read()
-    return found
+        metadata[key] = read()
+    return metadata
 
 
 def _children_of(storage: pa.DataType) -> list[pa.Field]:

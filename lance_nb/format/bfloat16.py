@@ -67,9 +67,9 @@ class BFloat16:
         """
         if len(bytes) != _WIDTH:
             raise InvalidInputError(f"a bfloat16 has 2 bytes, not {len(bytes)}")
-        made = cls.__new__(cls)
-        made._bits = int.from_bytes(bytes, "little")  # noqa: SLF001
-        return made
+        array = cls.__new__(cls)
+        array._bits = int.from_bytes(bytes, "little")  # noqa: SLF001
+        return array
 
     def as_float(self) -> float:
         """Return the number as a float, which holds it exactly."""
@@ -159,10 +159,10 @@ class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]
 
     def __str__(self) -> str:
         if len(self) <= 2 * _SHOWN + 1:
-            lines = [f"  {one}" for one in self.to_pylist()]
+            lines = [f"  {text}" for text in self.to_pylist()]
             return "[\n" + ",\n".join(lines) + "\n]"
-        first = [f"  {one}" for one in self[:_SHOWN].to_pylist()]
-        last = [f"  {one}" for one in self[-_SHOWN:].to_pylist()]
+        first = [f"  {text}" for text in self[:_SHOWN].to_pylist()]
+        last = [f"  {text}" for text in self[-_SHOWN:].to_pylist()]
         return "[\n" + ",\n".join([*first, "...", *last]) + "\n]"
 
 
@@ -283,9 +283,9 @@ def cast(
         if _is_bfloat16(arr.type.value_type) or _is_bfloat16(target_type.value_type):
             size = arr.type.list_size
             values = arr.values.slice(arr.offset * size, len(arr) * size)
-            made = cast(values, target_type.value_type)
+            array = cast(values, target_type.value_type)
             mask = arr.is_null() if arr.null_count else None
-            return pa.FixedSizeListArray.from_arrays(made, type=target_type, mask=mask)
+            return pa.FixedSizeListArray.from_arrays(array, type=target_type, mask=mask)
     if isinstance(target_type, pa.DataType):
         arr = with_items(arr, target_type)
     return arr.cast(target_type, safe, options, memory_pool)
@@ -397,12 +397,12 @@ def _pandas_classes() -> tuple[Any, Any]:
 
         def __init__(self, data: pa.Array | pa.ChunkedArray) -> None:
             """Wrap a BFloat16Array."""
-            one = data.combine_chunks() if isinstance(data, pa.ChunkedArray) else data
-            self.data = one
+            array = data.combine_chunks() if isinstance(data, pa.ChunkedArray) else data
+            self.data = array
 
         @classmethod
         def _from_sequence(cls, scalars: Any, *, dtype: Any = None, copy: bool = False) -> Any:
-            numbers = [None if one is None else float(one) for one in scalars]
+            numbers = [None if scalar is None else float(scalar) for scalar in scalars]
             return cls(bfloat16_array(numbers))
 
         @classmethod
@@ -424,7 +424,7 @@ def _pandas_classes() -> tuple[Any, Any]:
             return len(self.data)
 
         def __eq__(self, other: object) -> Any:
-            return np.array([mine == one for mine, one in zip(self, other, strict=True)])  # type: ignore[call-overload]
+            return np.array([mine == theirs for mine, theirs in zip(self, other, strict=True)])  # type: ignore[call-overload]
 
         @property
         def nbytes(self) -> int:
@@ -448,7 +448,7 @@ def _pandas_classes() -> tuple[Any, Any]:
 
         @classmethod
         def _concat_same_type(cls, to_concat: Any) -> Any:
-            return cls(pa.chunked_array([one.data for one in to_concat]).combine_chunks())
+            return cls(pa.chunked_array([array.data for array in to_concat]).combine_chunks())
 
         def to_numpy(
             self, dtype: Any = None, copy: bool = False, na_value: Any = None

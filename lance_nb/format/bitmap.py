@@ -74,8 +74,8 @@ class Bitmap(MutableSet[int]):
         if isinstance(values, Bitmap):
             self._bits |= values._bits  # noqa: SLF001 - its own class
             return
-        found = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else values
-        self._bits.update(_checked(value) for value in found)
+        numbers = values.to_pylist() if isinstance(values, pa.Array | pa.ChunkedArray) else values
+        self._bits.update(_checked(value) for value in numbers)
 
     def copy(self) -> Bitmap:
         """Return another set of the same values."""

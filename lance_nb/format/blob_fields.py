@@ -67,7 +67,7 @@ def is_blob(field: Field) -> bool:
 
 def holds_blobs(field: Field) -> bool:
     """Return whether a field is a blob, or has one inside."""
-    return any(is_blob(one) for one in field.walk())
+    return any(is_blob(field) for field in field.walk())
 
 
 def descriptor_field(field: Field) -> Field:
@@ -123,8 +123,8 @@ def input_type(field: Field, storage: pa.DataType) -> pa.DataType:
     if not pa.types.is_struct(storage) or len(field.children) != storage.num_fields:
         return storage
     parts = [
-        storage.field(at).with_type(input_type(child, storage.field(at).type))
-        for at, child in enumerate(field.children)
+        storage.field(index).with_type(input_type(child, storage.field(index).type))
+        for index, child in enumerate(field.children)
     ]
     return pa.struct(parts)
 
@@ -157,7 +157,7 @@ def _converted(field: pa.Field, file_version: tuple[int, int]) -> pa.Field:
     if is_marked and pa.types.is_nested(kind):
         raise _not_blobs(field)
     if pa.types.is_struct(kind):
-        children = [_converted(kind.field(at), file_version) for at in range(kind.num_fields)]
+        children = [_converted(kind.field(index), file_version) for index in range(kind.num_fields)]
         return field.with_type(pa.struct(children))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         item = _converted(kind.value_field, file_version)
@@ -167,13 +167,15 @@ def _converted(field: pa.Field, file_version: tuple[int, int]) -> pa.Field:
 
 
 def _not_blobs(field: pa.Field) -> NotSupportedError:
-    said = f"column {field.name!r} is marked as blobs, which are bytes, and has type {field.type}"
+    problem = (
+        f"column {field.name!r} is marked as blobs, which are bytes, and has type {field.type}"
+    )
     if pa.types.is_struct(field.type) and {"position", "size"} <= set(field.type.names):
-        said += (
+        problem += (
             ": these are the places of blobs in the dataset they were read from; read their bytes "
             'with blob_handling="all_binary", or copy the dataset with deep_clone()'
         )
-    return NotSupportedError(said)
+    return NotSupportedError(problem)
 
 
 def _list_of(lists: pa.DataType, item: pa.Field) -> pa.DataType:
@@ -182,9 +184,9 @@ def _list_of(lists: pa.DataType, item: pa.Field) -> pa.DataType:
 
 
 def _second_generation(field: pa.Field, marks: Mapping[bytes, bytes]) -> pa.Field:
-    kept = {key: value for key, value in marks.items() if key != BLOB_KEY.encode()}
-    kept[EXTENSION_NAME.encode()] = BLOB_V2_EXTENSION.encode()
-    return pa.field(field.name, _STORED, field.nullable, kept)
+    metadata = {key: value for key, value in marks.items() if key != BLOB_KEY.encode()}
+    metadata[EXTENSION_NAME.encode()] = BLOB_V2_EXTENSION.encode()
+    return pa.field(field.name, _STORED, field.nullable, metadata)
 
 
 def blob_threshold(field: Field, name: str, default: int) -> int:

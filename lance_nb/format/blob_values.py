@@ -103,9 +103,9 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]
         short = pa.struct(list(BLOB_INPUT)[:2])
         if storage_type not in (BLOB_INPUT, short):
             raise InvalidInputError(f"blobs are written as {BLOB_INPUT}, not as {storage_type}")
-        made = cls.__new__(cls)
-        pa.ExtensionType.__init__(made, storage_type, BLOB_V2_EXTENSION)
-        return made
+        type_ = cls.__new__(cls)
+        pa.ExtensionType.__init__(type_, storage_type, BLOB_V2_EXTENSION)
+        return type_
 
     def __arrow_ext_class__(self) -> type[pa.ExtensionArray]:
         return BlobArray
@@ -131,13 +131,13 @@ class BlobArray(pa.ExtensionArray):  # type: ignore[misc]
 
         Raises ArgumentError for other values, InvalidInputError for an empty URI.
         """
-        blobs = [_blob(one) for one in values]
+        blobs = [_blob(value) for value in values]
         columns = [
-            pa.array([None if one is None else getattr(one, field.name) for one in blobs],
+            pa.array([None if blob is None else getattr(blob, field.name) for blob in blobs],
                      field.type)
             for field in BLOB_INPUT
         ]  # fmt: skip
-        mask = pa.array([one is None for one in blobs], pa.bool_())
+        mask = pa.array([blob is None for blob in blobs], pa.bool_())
         storage = pa.StructArray.from_arrays(columns, fields=list(BLOB_INPUT), mask=mask)
         return pa.ExtensionArray.from_storage(BlobType(), storage)  # type: ignore[no-any-return]
 

@@ -86,19 +86,19 @@ def is_record_name(name: str) -> bool:
 def record_bytes(sums: Iterable[FileSum]) -> bytes:
     """Serialize a record. Raises InvalidInputError for a path that a line cannot hold."""
     lines = []
-    for one in sorted(sums):
-        if "\n" in one.path:
-            raise InvalidInputError(f"the path {one.path!r} of a file holds a line break")
-        lines.append(f"{one.digest} {one.size_bytes} {one.path}\n".encode())
+    for file_sum in sorted(sums):
+        if "\n" in file_sum.path:
+            raise InvalidInputError(f"the path {file_sum.path!r} of a file holds a line break")
+        lines.append(f"{file_sum.digest} {file_sum.size_bytes} {file_sum.path}\n".encode())
     return _HEADER + b"".join(lines)
 
 
 def parse_record(data: bytes | memoryview, path: str, name: str) -> list[FileSum]:
     """Read a record. ``path`` is for messages. Raises CorruptFileError, NotSupportedError."""
-    found = digest_of(data)
-    if name != f"{found}{_SUFFIX}":
+    digest = digest_of(data)
+    if name != f"{digest}{_SUFFIX}":
         raise CorruptFileError(
-            path, None, "a record whose xxh128 is its name", f"{found}", advice=_ADVICE
+            path, None, "a record whose xxh128 is its name", f"{digest}", advice=_ADVICE
         )
     head = bytes(data[: len(_HEADER)])
     if head != _HEADER:

@@ -97,9 +97,9 @@ class DeletionVector:
         ours = self.offsets()
         if not len(ours):
             return np.zeros(len(offsets), np.bool_)
-        at = np.searchsorted(ours, offsets)
-        at[at == len(ours)] = 0
-        return np.asarray(ours[at] == offsets)
+        positions = np.searchsorted(ours, offsets)
+        positions[positions == len(ours)] = 0
+        return np.asarray(ours[positions] == offsets)
 
     def offsets(self) -> Offsets:
         """Return the deleted offsets in ascending order (uint32, read-only)."""
@@ -135,19 +135,19 @@ class DeletionVector:
         ``num_deleted_rows`` offsets (those left out are counted).
         """
         if file_type is DeletionFileType.ARROW:
-            found, beyond = cls._from_arrow(data, physical_rows, path)
+            vector, beyond = cls._from_arrow(data, physical_rows, path)
         else:
-            found = cls._from_roaring(data, path)
-            beyond = found.offsets()[np.searchsorted(found.offsets(), physical_rows) :]
+            vector = cls._from_roaring(data, path)
+            beyond = vector.offsets()[np.searchsorted(vector.offsets(), physical_rows) :]
             if beyond.size and ignore_beyond:
-                found = cls(found._bitmap - BitMap(beyond.tolist()))  # noqa: SLF001
+                vector = cls(vector._bitmap - BitMap(beyond.tolist()))  # noqa: SLF001
         if beyond.size and not ignore_beyond:
             limit = f"row offsets below {physical_rows}"
             raise CorruptFileError(path, None, limit, f"offset {int(beyond.max())}")
-        if num_deleted_rows is not None and len(found) + beyond.size != num_deleted_rows:
+        if num_deleted_rows is not None and len(vector) + beyond.size != num_deleted_rows:
             expected = f"{num_deleted_rows} deleted rows, as the manifest says"
-            raise CorruptFileError(path, None, expected, f"{len(found) + beyond.size}")
-        return found
+            raise CorruptFileError(path, None, expected, f"{len(vector) + beyond.size}")
+        return vector
 
     @classmethod
     def _from_arrow(
@@ -204,8 +204,8 @@ def _read_arrow(data: bytes | memoryview, physical_rows: int, path: str) -> Offs
     try:
         reader = pa.ipc.open_file(pa.py_buffer(data))
         if not reader.schema.equals(ARROW_SCHEMA):
-            found = reader.schema.to_string(show_field_metadata=False)[:200]
-            raise CorruptFileError(path, None, "one column 'row_id: uint32 not null'", found)
+            schema_text = reader.schema.to_string(show_field_metadata=False)[:200]
+            raise CorruptFileError(path, None, "one column 'row_id: uint32 not null'", schema_text)
         if reader.num_record_batches != 1:
             batches = f"{reader.num_record_batches} batches"
             raise CorruptFileError(path, None, "one record batch", batches)

@@ -102,7 +102,7 @@ class Expectation:
             case "not_null":
                 return f"`{self.column}` IS NOT NULL"
             case "unique":
-                return f"UNIQUE ({', '.join(f'`{one}`' for one in self.columns)})"
+                return f"UNIQUE ({', '.join(f'`{name}`' for name in self.columns)})"
             case "reference":
                 return f"`{self.column}` REFERENCES {self.uri} (`{self.to}`)"
             case "row_count":
@@ -117,12 +117,12 @@ class Expectation:
 
     def to_json(self) -> str:
         """Return the value in the table configuration."""
-        found: dict[str, Any] = {"kind": self.kind}
+        json_object: dict[str, Any] = {"kind": self.kind}
         for name, attribute, _, _ in _FIELDS[self.kind]:
             value = getattr(self, attribute)
             if value is not None:
-                found[name] = list(value) if isinstance(value, tuple) else value
-        return json.dumps(found, ensure_ascii=False)
+                json_object[name] = list(value) if isinstance(value, tuple) else value
+        return json.dumps(json_object, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, name: str, text: str) -> Expectation:
@@ -147,23 +147,23 @@ def _parsed(name: str, text: str) -> Expectation:
     if len(text) > TEXT_CHARS_MAX:
         raise _unreadable(name, f"it is longer than {TEXT_CHARS_MAX:,} characters")
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _unreadable(name, f"it is not JSON: {error}") from error
-    if not isinstance(found, dict) or found.get("kind") not in get_args(Kind):
+    if not isinstance(parsed, dict) or parsed.get("kind") not in get_args(Kind):
         raise _unreadable(name, f"'kind' must be one of {', '.join(get_args(Kind))}")
-    kind: Kind = found["kind"]
+    kind: Kind = parsed["kind"]
     fields = _FIELDS[kind]
-    unknown = set(found) - {"kind", *(field[0] for field in fields)}
+    unknown = set(parsed) - {"kind", *(field[0] for field in fields)}
     if unknown:
         raise _unreadable(name, f"unknown fields {sorted(unknown)!r:.200}")
-    given = {}
+    values = {}
     for field, attribute, type_, is_optional in fields:
-        value = found.get(field)
+        value = parsed.get(field)
         if value is None and is_optional:
             continue
-        given[attribute] = _value(name, field, value, type_)
-    return checked(Expectation(check_name(name), kind, **given))
+        values[attribute] = _value(name, field, value, type_)
+    return checked(Expectation(check_name(name), kind, **values))
 
 
 def _value(name: str, field: str, value: Any, type_: type) -> Any:
@@ -172,7 +172,7 @@ def _value(name: str, field: str, value: Any, type_: type) -> Any:
     if not isinstance(value, type_) or isinstance(value, bool):
         raise _unreadable(name, f"{field!r} must be {_TYPE_NAMES[type_]}, not {value!r:.80}")
     if isinstance(value, list):
-        if not all(isinstance(one, str) for one in value):
+        if not all(isinstance(text, str) for text in value):
             raise _unreadable(name, f"{field!r} must be a list of texts")
         return tuple(value)
     return value
@@ -200,25 +200,27 @@ def check_name(name: str) -> str:
 
 def checked(expectation: Expectation) -> Expectation:
     """Return the expectation if its values make sense. Raises InvalidInputError."""
-    one, name = expectation, expectation.name
-    if len(one.to_json()) > TEXT_CHARS_MAX:
+    draft, name = expectation, expectation.name
+    if len(draft.to_json()) > TEXT_CHARS_MAX:
         raise InvalidInputError(
             f"expectation {name!r} is longer than {TEXT_CHARS_MAX:,} characters"
         )
-    if one.kind == "check" and not one.sql.strip():
+    if draft.kind == "check" and not draft.sql.strip():
         raise InvalidInputError(f"expectation {name!r}: the condition is empty")
-    if one.kind == "unique" and (not one.columns or len(set(one.columns)) < len(one.columns)):
+    if draft.kind == "unique" and (
+        not draft.columns or len(set(draft.columns)) < len(draft.columns)
+    ):
         raise InvalidInputError(f"expectation {name!r}: name one or more different columns")
-    if one.kind == "row_count":
-        bounds = [bound for bound in (one.minimum, one.maximum) if bound is not None]
+    if draft.kind == "row_count":
+        bounds = [bound for bound in (draft.minimum, draft.maximum) if bound is not None]
         if not bounds or min(bounds) < 0 or bounds != sorted(bounds):
             raise InvalidInputError(
                 f"expectation {name!r}: give a minimum, a maximum or both, at least 0 and the "
                 "minimum not above the maximum"
             )
-    if one.kind == "drift" and not (math.isfinite(one.limit) and one.limit > 0):
+    if draft.kind == "drift" and not (math.isfinite(draft.limit) and draft.limit > 0):
         raise InvalidInputError(f"expectation {name!r}: the limit must be a number above 0")
-    return one
+    return draft
 
 
 def free_name(statement: str, taken: Mapping[str, Any] | set[str]) -> str:

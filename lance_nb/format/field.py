@@ -65,17 +65,17 @@ class Field:
         """Yield this field and everything below it, depth first."""
         stack = [self]
         while stack:
-            here = stack.pop()
-            yield here
-            stack.extend(reversed(here.children))
+            field = stack.pop()
+            yield field
+            stack.extend(reversed(field.children))
 
     def leaves(self) -> Iterator[Field]:
         """Yield the fields below (or this one) that have no children."""
-        return (one for one in self.walk() if not one.children)
+        return (field for field in self.walk() if not field.children)
 
     def child(self, name: str) -> Field | None:
         """Return the child of that name, None if there is none."""
-        return next((one for one in self.children if one.name == name), None)
+        return next((child for child in self.children if child.name == name), None)
 
     def to_pb(self) -> pb.Field:
         """Return the message of this node, without its children."""
@@ -125,7 +125,7 @@ def fields_from_pb(messages: Sequence[pb.Field], path: str) -> tuple[Field, ...]
     order = _depth_first(messages, children, path)
     if len(order) != len(messages):
         reached = set(order)
-        lost = next(one for at, one in enumerate(messages) if at not in reached)
+        lost = next(message for position, message in enumerate(messages) if position not in reached)
         raise _corrupt(path, lost, "a tree of fields", "fields that are their own ancestors")
     built: dict[int, Field] = {}
     for position in reversed(order):
@@ -204,6 +204,6 @@ def _from_pb(message: pb.Field, children: tuple[Field, ...]) -> Field:
     )
 
 
-def _corrupt(path: str, message: pb.Field, expected: str, found: str) -> CorruptFileError:
+def _corrupt(path: str, message: pb.Field, expected: str, actual: str) -> CorruptFileError:
     name = message.name[:80]
-    return CorruptFileError(path, None, f"{expected} in the schema (field {name!r})", found)
+    return CorruptFileError(path, None, f"{expected} in the schema (field {name!r})", actual)

@@ -668,7 +668,7 @@ class Fragment:
     @property
     def has_unknown_fields(self) -> bool:
         """Whether it has fields of a newer writer that this release does not know."""
-        files = any(one.unknown for one in self.files)
+        files = any(file.unknown for file in self.files)
         deletion = self.deletion_file is not None and bool(self.deletion_file.unknown)
         return bool(self.unknown) or files or deletion
 
@@ -700,10 +700,10 @@ class Fragment:
         parts = {name: getattr(self, name) for name in _PARTS}
         return {
             "id": self.id,
-            "files": [one.asdict() for one in self.files],
+            "files": [file.asdict() for file in self.files],
             "overlays": [],
             "physical_rows": self.physical_rows,
-            **{name: None if one is None else one.asdict() for name, one in parts.items()},
+            **{name: None if part is None else part.asdict() for name, part in parts.items()},
         }
 
     @classmethod
@@ -733,7 +733,7 @@ class Fragment:
             }
             return cls(
                 _integer(value["id"]),
-                [DataFile.from_dict(one) for one in value["files"]],
+                [DataFile.from_dict(file) for file in value["files"]],
                 _integer(value.get("physical_rows") or 0),
                 **parts,
             )
@@ -747,13 +747,13 @@ class Fragment:
         updated = _sequence(message, "last_updated_at_version_sequence", LAST_UPDATED_AT_FIELD)
         return cls(
             message.id,
-            [DataFile.from_pb(one) for one in message.files],
+            [DataFile.from_pb(file) for file in message.files],
             message.physical_rows,
             None if deletion is None else DeletionFile.from_pb(deletion),
             None if row_ids is None else RowIdMeta(row_ids),
             None if created is None else RowDatasetVersionMeta(created),
             None if updated is None else RowDatasetVersionMeta(updated),
-            [one.SerializeToString() for one in message.overlays],
+            [overlay.SerializeToString() for overlay in message.overlays],
             message.clustering_id,
             dict(message.metadata),
             unknown_bytes(message),
@@ -763,9 +763,9 @@ class Fragment:
         """Return the message."""
         message = pb.DataFragment(
             id=self.id,
-            files=[one.to_pb() for one in self.files],
+            files=[file.to_pb() for file in self.files],
             physical_rows=self.physical_rows,
-            overlays=[pb.DataOverlayFile.FromString(one) for one in self.overlays],
+            overlays=[pb.DataOverlayFile.FromString(overlay) for overlay in self.overlays],
             clustering_id=self.clustering_id,
             metadata=dict(self.metadata),
         )
@@ -793,14 +793,14 @@ _PARTS: Mapping[str, Any] = {
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
+def _reading(subject: str) -> Iterator[None]:
     """Raise errors of malformed values as InvalidInputError that says what was expected."""
     try:
         yield
     except NotSupportedError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInputError(f"not the JSON of a {what}: {error}") from error
+        raise InvalidInputError(f"not the JSON of a {subject}: {error}") from error
 
 
 def _loaded(text: str) -> Any:

@@ -184,7 +184,9 @@ class FragmentList(Sequence[Fragment]):
                 continue
             if fragment.id not in repeated:
                 places = order[start:stop].tolist()
-                repeated[fragment.id] = {self[at].to_bytes(): at for at in reversed(places)}
+                repeated[fragment.id] = {
+                    self[position].to_bytes(): position for position in reversed(places)
+                }
             yield repeated[fragment.id].get(fragment.to_bytes())
 
     def with_ids(self, fragment_ids: Iterable[int]) -> dict[int, Fragment]:
@@ -213,16 +215,24 @@ class FragmentList(Sequence[Fragment]):
         """
         counts = self.counts()
         positions = self.positions_of(changes)
-        new = [changes[int(counts.ids[at])] for at in positions]
+        new = [changes[int(counts.ids[position])] for position in positions]
         raw: list[bytes] = list(self.raw)
-        put = [at for at, one in zip(positions, new, strict=True) if one is not None]
+        put = [
+            position
+            for position, fragment in zip(positions, new, strict=True)
+            if fragment is not None
+        ]
         data = [fragment.to_bytes() for fragment in new if fragment is not None]
-        for at, one in zip(put, data, strict=True):
-            raw[at] = one
+        for position, value in zip(put, data, strict=True):
+            raw[position] = value
         removed = sorted(set(positions) - set(put))
         if removed:
             dropped = set(removed)
-            raw = [one for at, one in enumerate(raw) if at not in dropped]
+            raw = [
+                fragment_data
+                for position, fragment_data in enumerate(raw)
+                if position not in dropped
+            ]
         changed = FragmentList(raw, self._path, has_counts=self.has_counts)
         if self.has_counts:
             changed._counts = _patched(counts, put, data, removed, self._path)
@@ -233,7 +243,7 @@ class FragmentList(Sequence[Fragment]):
         ids = self.counts().ids
         if bool((ids[1:] > ids[:-1]).all()):
             return self
-        raw = [self.raw[at] for at in np.argsort(ids, kind="stable").tolist()]
+        raw = [self.raw[position] for position in np.argsort(ids, kind="stable").tolist()]
         return FragmentList(raw, self._path, has_counts=self.has_counts)
 
     def positions_of(self, fragment_ids: Iterable[int]) -> list[int]:
@@ -241,13 +251,13 @@ class FragmentList(Sequence[Fragment]):
 
         Raises CorruptFileError if several fragments have one of them.
         """
-        wanted = np.array(sorted(set(fragment_ids)), np.int64)
+        ids = np.array(sorted(set(fragment_ids)), np.int64)
         ordered, order = self._by_id()
-        starts = np.searchsorted(ordered, wanted, "left")
-        counts = np.searchsorted(ordered, wanted, "right") - starts
+        starts = np.searchsorted(ordered, ids, "left")
+        counts = np.searchsorted(ordered, ids, "right") - starts
         twice = np.flatnonzero(counts > 1)
         if len(twice):
-            raise self._repeats(int(wanted[twice[0]]))
+            raise self._repeats(int(ids[twice[0]]))
         positions: list[int] = np.sort(order[starts[counts > 0]]).tolist()
         return positions
 
@@ -290,8 +300,8 @@ def _checked(counts: FragmentCounts, path: str) -> FragmentCounts:
     if not len(counts.ids):
         return counts
     if int(counts.ids.max()) > U32_MAX:
-        found = f"fragment id {int(counts.ids.max())}"
-        raise CorruptFileError(path, None, "32-bit fragment ids", found)
+        ids_text = f"fragment id {int(counts.ids.max())}"
+        raise CorruptFileError(path, None, "32-bit fragment ids", ids_text)
     for column in (counts.physical_rows, counts.num_deleted_rows, counts.size_bytes):
         total = float(column.sum(dtype=np.float64))
         if total >= _SUM_MAX:
@@ -299,7 +309,7 @@ def _checked(counts: FragmentCounts, path: str) -> FragmentCounts:
     rows, deleted = counts.physical_rows, counts.num_deleted_rows
     too_many = np.flatnonzero((deleted > rows) & (rows > 0))
     if len(too_many):
-        at = too_many[0]
-        expected = f"at most {rows[at]} deleted rows in fragment {counts.ids[at]}"
-        raise CorruptFileError(path, None, expected, f"{deleted[at]} deleted rows")
+        position = too_many[0]
+        expected = f"at most {rows[position]} deleted rows in fragment {counts.ids[position]}"
+        raise CorruptFileError(path, None, expected, f"{deleted[position]} deleted rows")
     return counts

@@ -110,11 +110,11 @@ def follow(indices: Sequence[IndexMetadata]) -> list[IndexMetadata]:
 
     Raises NotSupportedError.
     """
-    reuse = next((one for one in indices if one.name == REUSE_INDEX), None)
+    reuse = next((index for index in indices if index.name == REUSE_INDEX), None)
     if reuse is None:
         return list(indices)
     steps = moves(inline_details(reuse))
-    return [_followed(one, steps) for one in indices]
+    return [_followed(index, steps) for index in indices]
 
 
 def _followed(
@@ -147,11 +147,11 @@ def with_entry(details: bytes, version: int, groups: Iterable[MovedGroup]) -> by
     """Return the details (b"" for none) with one more entry. Raises NotSupportedError."""
     message = _inline(details)
     entry = message.inline.legacy_versions.add(dataset_version=version)
-    for one in groups:
-        group = entry.groups.add(changed_row_addrs=one.row_addrs)
+    for rewrite_group in groups:
+        group = entry.groups.add(changed_row_addrs=rewrite_group.row_addrs)
         for digests, fragments in (
-            (group.old_fragments, one.old_fragments),
-            (group.new_fragments, one.new_fragments),
+            (group.old_fragments, rewrite_group.old_fragments),
+            (group.new_fragments, rewrite_group.new_fragments),
         ):
             for part in fragments:
                 digests.add(
@@ -165,26 +165,33 @@ def with_entry(details: bytes, version: int, groups: Iterable[MovedGroup]) -> by
 def without_entries(details: bytes, numbers: AbstractSet[int]) -> bytes:
     """Return the details without the entries at these positions. Raises NotSupportedError."""
     message = _inline(details)
-    kept = [one for at, one in enumerate(message.inline.legacy_versions) if at not in numbers]
+    remaining = [
+        legacy_version
+        for position, legacy_version in enumerate(message.inline.legacy_versions)
+        if position not in numbers
+    ]
     result = pb.FragmentReuseIndexDetails()
-    result.inline.legacy_versions.extend(kept)
+    result.inline.legacy_versions.extend(remaining)
     return result.SerializeToString()
 
 
 def entries(details: bytes) -> list[bytes]:
     """Return every entry in its serialized form. Raises NotSupportedError."""
-    return [one.SerializeToString() for one in _inline(details).inline.legacy_versions]
+    return [
+        legacy_version.SerializeToString()
+        for legacy_version in _inline(details).inline.legacy_versions
+    ]
 
 
-def with_newest_entries(details: bytes, others: Iterable[bytes]) -> bytes:
-    """Return ``details`` with the newest entry of each of ``others`` added.
+def with_newest_entries(details: bytes, other_entries: Iterable[bytes]) -> bytes:
+    """Return ``details`` with the newest entry of each of ``other_entries`` added.
 
-    ``others`` are the details of rewrites that were committed concurrently. Raises
+    ``other_entries`` are the details of rewrites that were committed concurrently. Raises
     NotSupportedError.
     """
     message = _inline(details)
-    for one in others:
-        entries = _inline(one).inline.legacy_versions
+    for entry in other_entries:
+        entries = _inline(entry).inline.legacy_versions
         if entries:
             newest = max(entries, key=lambda entry: entry.dataset_version)
             message.inline.legacy_versions.add().CopyFrom(newest)
@@ -203,12 +210,12 @@ def without_cleaned_entries(details: bytes, cleaned: Iterable[bytes]) -> bytes:
         return details
     numbers = [entry.dataset_version for entry in entries]
     oldest = min(numbers)
-    for one in cleaned:
-        left = [entry.dataset_version for entry in _inline(one).inline.legacy_versions]
+    for cleaned_ids in cleaned:
+        left = [entry.dataset_version for entry in _inline(cleaned_ids).inline.legacy_versions]
         oldest = max(oldest, min(left)) if left else max(numbers)
-    kept = [entry for entry in entries if entry.dataset_version >= oldest]
+    remaining = [entry for entry in entries if entry.dataset_version >= oldest]
     result = pb.FragmentReuseIndexDetails()
-    result.inline.legacy_versions.extend(kept)
+    result.inline.legacy_versions.extend(remaining)
     return result.SerializeToString()
 
 
@@ -221,7 +228,10 @@ def moves(details: bytes) -> list[tuple[set[int], set[int]]]:
         _inline(details).inline.legacy_versions, key=lambda entry: entry.dataset_version
     )
     return [
-        ({one.id for one in group.old_fragments}, {one.id for one in group.new_fragments})
+        (
+            {new_fragment.id for new_fragment in group.old_fragments},
+            {new_fragment.id for new_fragment in group.new_fragments},
+        )
         for entry in entries
         for group in entry.groups
     ]
@@ -233,8 +243,14 @@ def moved_rows(details: bytes) -> list[MovedRows]:
     return [
         MovedRows(
             group.changed_row_addrs,
-            tuple((one.id, one.physical_rows) for one in group.old_fragments),
-            tuple((one.id, one.physical_rows) for one in group.new_fragments),
+            tuple(
+                (old_fragment.id, old_fragment.physical_rows)
+                for old_fragment in group.old_fragments
+            ),
+            tuple(
+                (new_fragment.id, new_fragment.physical_rows)
+                for new_fragment in group.new_fragments
+            ),
         )
         for entry in sorted(versions, key=lambda entry: entry.dataset_version)
         for group in entry.groups
@@ -245,7 +261,10 @@ def moves_of(entry: bytes) -> list[tuple[set[int], set[int]]]:
     """Return (old, new) fragment ids of every group of one entry, as ``entries`` returns it."""
     groups = parse(pb.FragmentReuseIndexDetails.Version, entry, "").groups
     return [
-        ({one.id for one in group.old_fragments}, {one.id for one in group.new_fragments})
+        (
+            {new_fragment.id for new_fragment in group.old_fragments},
+            {new_fragment.id for new_fragment in group.new_fragments},
+        )
         for group in groups
     ]
 
@@ -253,7 +272,12 @@ def moves_of(entry: bytes) -> list[tuple[set[int], set[int]]]:
 def new_fragment_ids(details: bytes) -> set[int]:
     """Return the ids of all fragments that the rewrites created. Raises NotSupportedError."""
     entries = _inline(details).inline.legacy_versions
-    return {one.id for entry in entries for group in entry.groups for one in group.new_fragments}
+    return {
+        new_fragment.id
+        for entry in entries
+        for group in entry.groups
+        for new_fragment in group.new_fragments
+    }
 
 
 def _inline(details: bytes) -> pb.FragmentReuseIndexDetails:

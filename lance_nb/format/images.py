@@ -103,7 +103,7 @@ class FixedShapeImageTensorType(pa.ExtensionType):  # type: ignore[misc]
         """Take the type of a pixel's values and the shape. Raises InvalidInputError."""
         self.shape = tuple(shape)
         self.arrow_type = arrow_type
-        sizes = all(isinstance(one, int) and 0 <= one < 2**31 for one in self.shape)
+        sizes = all(isinstance(size, int) and 0 <= size < 2**31 for size in self.shape)
         if not self.shape or not sizes or math.prod(self.shape) >= 2**31:
             raise InvalidInputError(f"{self.shape} is no shape of an image")
         storage = pa.list_(arrow_type, math.prod(self.shape))
@@ -118,12 +118,12 @@ class FixedShapeImageTensorType(pa.ExtensionType):  # type: ignore[misc]
     ) -> FixedShapeImageTensorType:
         try:
             shape = json.loads(serialized)["shape"]
-            made = cls(storage_type.value_type, shape)
+            type_ = cls(storage_type.value_type, shape)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInputError(f"not the parameters of an image tensor: {error}") from error
-        if made.storage_type.list_size != storage_type.list_size:
+        if type_.storage_type.list_size != storage_type.list_size:
             raise InvalidInputError(f"images of shape {shape} do not fit {storage_type}")
-        return made
+        return type_
 
     def __arrow_ext_class__(self) -> type[pa.ExtensionArray]:
         return FixedShapeImageTensorArray
@@ -200,7 +200,7 @@ class ImageURIArray(ImageArray):
         if isinstance(uris, pa.StringArray | pa.LargeStringArray):
             storage = uris
         elif isinstance(uris, Iterable) and not isinstance(uris, str | bytes):
-            storage = pa.array([_uri_text(one) for one in uris], pa.string())
+            storage = pa.array([_uri_text(uri) for uri in uris], pa.string())
         else:
             raise ArgumentError(f"an ImageURIArray cannot be made of {type(uris).__name__}")
         return _wrapped(ImageURIType(storage.type), storage)
@@ -357,8 +357,8 @@ class FixedShapeImageTensorScalar(ImageScalar):
 
 
 def _wrapped(kind: pa.ExtensionType, storage: pa.Array) -> ImageArray:
-    made: ImageArray = pa.ExtensionArray.from_storage(kind, storage)
-    return made
+    wrapped: ImageArray = pa.ExtensionArray.from_storage(kind, storage)
+    return wrapped
 
 
 # --- reading and converting -----------------------------------------------------------------------
@@ -391,21 +391,21 @@ def _pillow() -> Any:
 def _decode(images: pa.Array) -> np.ndarray:
     pillow = _pillow()
     decoded = []
-    for at, data in enumerate(images.to_pylist()):
+    for index, data in enumerate(images.to_pylist()):
         if data is None:
-            raise InvalidInputError(f"image {at} is null; drop nulls before decoding")
+            raise InvalidInputError(f"image {index} is null; drop nulls before decoding")
         try:
             with pillow.open(io.BytesIO(data)) as image:
                 if image.width * image.height > PIXELS_MAX:
                     raise InvalidInputError(
-                        f"image {at} has {image.width} x {image.height} pixels, more than "
+                        f"image {index} has {image.width} x {image.height} pixels, more than "
                         f"{PIXELS_MAX}; give a decoder that makes it smaller"
                     )
                 decoded.append(np.asarray(image))
         except (OSError, SyntaxError, pillow.DecompressionBombError) as error:
-            raise InvalidInputError(f"image {at} cannot be decoded: {error}") from error
-    if len({one.shape for one in decoded}) > 1:
-        shapes = sorted({one.shape for one in decoded})[:3]
+            raise InvalidInputError(f"image {index} cannot be decoded: {error}") from error
+    if len({image.shape for image in decoded}) > 1:
+        shapes = sorted({image.shape for image in decoded})[:3]
         raise InvalidInputError(f"images of one shape make a tensor; found {shapes}")
     return np.stack(decoded) if decoded else np.empty((0, 1), np.uint8)
 
@@ -413,14 +413,14 @@ def _decode(images: pa.Array) -> np.ndarray:
 def _encode(images: np.ndarray) -> list[bytes]:
     pillow = _pillow()
     encoded = []
-    for at, one in enumerate(images):
+    for index, image in enumerate(images):
         with io.BytesIO() as file:
             try:
-                pillow.fromarray(one).save(file, format="PNG")
+                pillow.fromarray(image).save(file, format="PNG")
             except (OSError, TypeError, ValueError, KeyError) as error:
                 raise InvalidInputError(
-                    f"image {at}, {one.dtype} of shape {one.shape}, cannot be encoded as PNG: "
-                    f"{error}; give an encoder"
+                    f"image {index}, {image.dtype} of shape {image.shape}, cannot be encoded as "
+                    f"PNG: {error}; give an encoder"
                 ) from error
             encoded.append(file.getvalue())
     return encoded

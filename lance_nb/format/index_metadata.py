@@ -364,10 +364,10 @@ _NEWER_INVERTED_FIELDS = bytes([12 << 3, 0x80, 0x01, 15 << 3, 2])
 def inverted_details(parameters: Mapping[str, Any]) -> bytes:
     """Return the details of a text index, from the parameters with which it cuts texts."""
     details = index_pb.InvertedIndexDetails(language=json.dumps(parameters["language"]))
-    for one in details.DESCRIPTOR.fields:
-        value = parameters[one.name]
-        if one.name != "language" and value is not None:
-            setattr(details, one.name, value)
+    for descriptor_field in details.DESCRIPTOR.fields:
+        value = parameters[descriptor_field.name]
+        if descriptor_field.name != "language" and value is not None:
+            setattr(details, descriptor_field.name, value)
     return details.SerializeToString(deterministic=True) + _NEWER_INVERTED_FIELDS
 
 
@@ -385,9 +385,9 @@ def index_settings(index: IndexMetadata, path: str = "") -> dict[str, Any]:
 
 
 def _vector_settings(details: index_pb.VectorIndexDetails) -> dict[str, Any]:
-    known = details.metric_type < len(_METRICS)
+    is_known = details.metric_type < len(_METRICS)
     settings: dict[str, Any] = {
-        "metric_type": _METRICS[details.metric_type] if known else details.metric_type
+        "metric_type": _METRICS[details.metric_type] if is_known else details.metric_type
     }
     if details.HasField("hnsw_index_config"):
         settings["hnsw"] = _fields(details.hnsw_index_config)

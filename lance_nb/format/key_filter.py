@@ -55,8 +55,8 @@ _SALTS = np.array(
 )  # fmt: skip
 # The constants of XXH64.
 _P1, _P2, _P3, _P4, _P5 = (
-    np.uint64(one)
-    for one in (
+    np.uint64(data)
+    for data in (
         0x9E3779B185EBCA87,
         0xC2B2AE3D27D4EB4F,
         0x165667B19E3779F9,
@@ -123,8 +123,8 @@ class KeyFilter:
         if not comparable or len(self.bitmap) % (4 * _BLOCK_WORDS):
             return True
         mine = np.frombuffer(self.bitmap, "<u4").reshape(-1, _BLOCK_WORDS)
-        both = mine & np.frombuffer(other.bitmap, "<u4").reshape(-1, _BLOCK_WORDS)
-        return bool((both != 0).all(axis=1).any())
+        shared_bits = mine & np.frombuffer(other.bitmap, "<u4").reshape(-1, _BLOCK_WORDS)
+        return bool((shared_bits != 0).all(axis=1).any())
 
     @classmethod
     def from_pb(cls, message: pb.KeyExistenceFilter) -> KeyFilter:
@@ -202,8 +202,8 @@ def hash_bytes(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> U
     if long.size:
         hashes[long] = _stripes(padded, starts[long], lengths[long])
         hashes[long] += lengths[long].astype(np.uint64)
-    at = starts + lengths // _STRIPE * _STRIPE
-    return _finish(_tail(padded, hashes, at, offsets[1:]))
+    positions = starts + lengths // _STRIPE * _STRIPE
+    return _finish(_tail(padded, hashes, positions, offsets[1:]))
 
 
 def _hash_words(words: U64s) -> U64s:
@@ -238,24 +238,24 @@ def _stripes(
 def _tail(
     data: npt.NDArray[np.uint8],
     hashes: U64s,
-    at: npt.NDArray[np.int64],
+    positions: npt.NDArray[np.int64],
     ends: npt.NDArray[np.int64],
 ) -> U64s:
     """Hash the rest of the items: words of 8 bytes, one of 4, single bytes."""
-    at = at.copy()
-    while (live := np.flatnonzero(ends - at >= 8)).size:
-        mixed = hashes[live] ^ (_rotate(_words(data, at[live]) * _P2, 31) * _P1)
+    positions = positions.copy()
+    while (live := np.flatnonzero(ends - positions >= 8)).size:
+        mixed = hashes[live] ^ (_rotate(_words(data, positions[live]) * _P2, 31) * _P1)
         hashes[live] = _rotate(mixed, 27) * _P1 + _P4
-        at[live] += 8
-    live = np.flatnonzero(ends - at >= 4)
+        positions[live] += 8
+    live = np.flatnonzero(ends - positions >= 4)
     if live.size:
-        half = _words(data, at[live]) & np.uint64(0xFFFFFFFF)
+        half = _words(data, positions[live]) & np.uint64(0xFFFFFFFF)
         hashes[live] = _rotate(hashes[live] ^ (half * _P1), 23) * _P2 + _P3
-        at[live] += 4
-    while (live := np.flatnonzero(ends > at)).size:
-        mixed = hashes[live] ^ (data[at[live]].astype(np.uint64) * _P5)
+        positions[live] += 4
+    while (live := np.flatnonzero(ends > positions)).size:
+        mixed = hashes[live] ^ (data[positions[live]].astype(np.uint64) * _P5)
         hashes[live] = _rotate(mixed, 11) * _P1
-        at[live] += 1
+        positions[live] += 1
     return hashes
 
 
@@ -272,9 +272,9 @@ def _rotate(values: U64s, bits: int) -> U64s:
     return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
 
 
-def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> U64s:
+def _words(data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64]) -> U64s:
     """Read 8 bytes, little endian, at each place."""
-    words: U64s = data[at[:, None] + np.arange(8)].view("<u8").ravel()
+    words: U64s = data[positions[:, None] + np.arange(8)].view("<u8").ravel()
     return words
 
 
@@ -296,11 +296,11 @@ def _joined(
     offsets = np.zeros(len(columns[0]) + 1, np.int64)
     np.cumsum(sum(size + extra for size in sizes), out=offsets[1:])
     joined = np.zeros(int(offsets[-1]), np.uint8)
-    at = offsets[:-1].copy()
+    positions = offsets[:-1].copy()
     for (data, starts), size in zip(parts, sizes, strict=True):
-        shift = np.repeat(at - starts[:-1], size)
+        shift = np.repeat(positions - starts[:-1], size)
         joined[np.arange(int(starts[0]), int(starts[-1])) + shift] = data[starts[0] : starts[-1]]
-        at += size + extra
+        positions += size + extra
     return joined, offsets
 
 

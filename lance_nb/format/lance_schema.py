@@ -48,13 +48,13 @@ class LanceField:
 
     def children(self) -> list[LanceField]:
         """List the fields below this one: of a struct, or the item of a list."""
-        return [LanceField(one) for one in self.node.children]
+        return [LanceField(child) for child in self.node.children]
 
     @property
     def metadata(self) -> Mapping[str, str]:
         """The field's own metadata."""
-        found = self.node.metadata.items()
-        return {key: value.decode("utf-8", "replace") for key, value in found}
+        items = self.node.metadata.items()
+        return {key: value.decode("utf-8", "replace") for key, value in items}
 
     def to_arrow(self) -> pa.Field:
         """Return the Arrow field, JSON as the bytes it is stored as. Raises NotSupportedError."""
@@ -136,7 +136,7 @@ class LanceSchema:
         ``LanceDataset.schema`` has them as text. Raises NotSupportedError.
         """
         metadata = dict(self.tree.metadata) or None
-        return pa.schema([one.to_arrow() for one in self.fields()], metadata=metadata)
+        return pa.schema([field.to_arrow() for field in self.fields()], metadata=metadata)
 
     @property
     def names(self) -> list[str]:
@@ -145,18 +145,18 @@ class LanceSchema:
 
     def fields(self) -> list[LanceField]:
         """List the columns."""
-        return [LanceField(one) for one in self.tree.fields]
+        return [LanceField(field) for field in self.tree.fields]
 
     def field(self, name: str) -> LanceField | None:
         """Return a field by its path (``a.b``, ``a.`b.c```), None if there is none."""
         segments = _segments(name)
-        here: Field | None = None
+        current: Field | None = None
         for segment in segments:
-            below = self.tree.fields if here is None else here.children
-            here = next((one for one in below if one.name == segment), None)
-            if here is None:
+            below = self.tree.fields if current is None else current.children
+            current = next((child for child in below if child.name == segment), None)
+            if current is None:
                 return None
-        return None if here is None else LanceField(here)
+        return None if current is None else LanceField(current)
 
     def field_case_insensitive(self, name: str) -> LanceField | None:
         """Return a field by its path, by another case if no name is the same; None if none fits.
@@ -172,13 +172,17 @@ class LanceSchema:
 
     def unenforced_primary_key(self) -> list[LanceField]:
         """List the fields of the primary key, in the order of their places."""
-        marked = [one for one in self.tree.walk() if one.keys.primary]
-        return [LanceField(one) for one in sorted(marked, key=lambda f: f.keys.primary_position)]
+        marked = [field for field in self.tree.walk() if field.keys.primary]
+        return [
+            LanceField(field) for field in sorted(marked, key=lambda f: f.keys.primary_position)
+        ]
 
     def unenforced_clustering_key(self) -> list[LanceField]:
         """List the fields that rows are clustered by, in the order of their places."""
-        marked = [one for one in self.tree.walk() if one.keys.clustering]
-        return [LanceField(one) for one in sorted(marked, key=lambda f: f.keys.clustering_position)]
+        marked = [field for field in self.tree.walk() if field.keys.clustering]
+        return [
+            LanceField(field) for field in sorted(marked, key=lambda f: f.keys.clustering_position)
+        ]
 
     def __repr__(self) -> str:
         metadata = f", metadata={dict(self.tree.metadata)}" if self.tree.metadata else ""

@@ -123,7 +123,7 @@ def list_numbers(names: Iterable[str], folder: str = VERSIONS) -> tuple[list[int
     new = [_U64_MAX - int(stem) for stem in stems]
     new = sorted(version for version in new if 0 <= version < DETACHED_BIT)
     short = (parse_manifest_name(name) for name in names if len(name) < _V2_LENGTH)
-    old = sorted(one.version for one in short if one is not None and not one.detached)
+    old = sorted(name.version for name in short if name is not None and not name.detached)
     if old and new:
         raise _mixed(folder)
     return (old, NamingScheme.V1) if old else (new, NamingScheme.V2)
@@ -154,8 +154,8 @@ def latest_version(names: Iterable[str], folder: str = VERSIONS) -> ManifestName
         if any(parse_manifest_name(name) is not None for name in short):
             raise _mixed(folder)
         return newest
-    found = list_versions(names, folder)
-    return found[-1] if found else None
+    listed = list_versions(names, folder)
+    return listed[-1] if listed else None
 
 
 _FINISH_MIGRATION = (

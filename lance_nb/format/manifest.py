@@ -188,7 +188,7 @@ class Manifest:
 
         Fragments are not decoded for this; see ``Fragment.has_unknown_fields``.
         """
-        return bool(self.unknown) or any(one.unknown for one in self.schema.walk())
+        return bool(self.unknown) or any(field.unknown for field in self.schema.walk())
 
     @classmethod
     def from_pb(
@@ -301,7 +301,7 @@ class Manifest:
             message.index_section = len(preamble)
         if transaction is not None:
             message.transaction_section = len(preamble) + section_size(index_section)
-        sections = [one for one in (index_section, transaction) if one is not None]
+        sections = [section for section in (index_section, transaction) if section is not None]
         schema = pb.Manifest(fields=self.schema.to_pb()).SerializeToString(deterministic=True)
         frame = message.SerializeToString(deterministic=True)
         return build_manifest_file(sections, [schema, *self.fragments.wire(), frame], preamble)
@@ -309,7 +309,7 @@ class Manifest:
     @property
     def live_preamble(self) -> bytes:
         """The preamble, empty when no field names values in it any more."""
-        if self.preamble and any(one.dictionary for one in self.schema.walk()):
+        if self.preamble and any(field.dictionary for field in self.schema.walk()):
             return self.preamble
         return b""
 
@@ -413,8 +413,10 @@ def message_position(tail: memoryview, file_size: int, path: str) -> int:
     ``tail`` is the end of the file, at least 16 bytes unless the file is shorter.
     """
     if file_size > FILE_BYTES_MAX:
-        found = f"{file_size} bytes"
-        raise CorruptFileError(path, None, f"a manifest of at most {FILE_BYTES_MAX} bytes", found)
+        position_text = f"{file_size} bytes"
+        raise CorruptFileError(
+            path, None, f"a manifest of at most {FILE_BYTES_MAX} bytes", position_text
+        )
     smallest = FOOTER.size + _LENGTH.size
     if file_size < smallest or len(tail) < min(FOOTER.size, file_size):
         raise CorruptFileError(
@@ -427,8 +429,8 @@ def message_position(tail: memoryview, file_size: int, path: str) -> int:
     if major > FOOTER_VERSION_MAX or minor > FOOTER_VERSION_MAX:
         raise CorruptFileError(path, footer_at + 8, "footer version 0.2", f"{major}.{minor}")
     if position > footer_at - _LENGTH.size:
-        found = f"position {position} in a file of {file_size} bytes"
-        raise CorruptFileError(path, footer_at, "the position of the manifest", found)
+        position_text = f"position {position} in a file of {file_size} bytes"
+        raise CorruptFileError(path, footer_at, "the position of the manifest", position_text)
     return int(position)
 
 
@@ -460,8 +462,10 @@ def read_section(
         return Section(offset, None)
     (length,) = _LENGTH.unpack_from(tail, start)
     if offset + _LENGTH.size + length > limit:
-        found = f"{length} bytes"
-        raise CorruptFileError(path, offset, f"a section that ends before byte {limit}", found)
+        length_text = f"{length} bytes"
+        raise CorruptFileError(
+            path, offset, f"a section that ends before byte {limit}", length_text
+        )
     begin = start + _LENGTH.size
     return Section(offset, bytes(tail[begin : begin + length]))
 

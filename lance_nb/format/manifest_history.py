@@ -149,8 +149,8 @@ def parse_summary_tail(
         return file_size - position
     raw = message_bytes(view, file_size, position, path)
     memo = TotalsMemo() if memo is None else memo
-    known = memo.shared(raw)
-    message = parse(pb.Manifest, raw[known[1] :], path, position)
+    shared = memo.shared(raw)
+    message = parse(pb.Manifest, raw[shared[1] :], path, position)
     _, transaction_at = section_offsets(message)
     return ManifestSummary(
         message.version,
@@ -158,20 +158,20 @@ def parse_summary_tail(
         message.branch if message.HasField("branch") else None,
         message.transaction_file,
         read_section(view, file_size, transaction_at, position, path),
-        _totals(raw, known, message, memo, path),
+        _totals(raw, shared, message, memo, path),
         file_size,
         path,
     )
 
 
 def _totals(
-    raw: memoryview, known: tuple[int, int], message: pb.Manifest, memo: TotalsMemo, path: str
+    raw: memoryview, shared: tuple[int, int], message: pb.Manifest, memo: TotalsMemo, path: str
 ) -> FragmentTotals:
     """Return the totals of all fragments, counting only those that the memo does not hold.
 
     If no writer is recorded, the numbers of deleted rows may be wrong and are not checked.
     """
-    before = memo.sums(known[0])
+    before = memo.sums(shared[0])
     added = list(message.fragments)
     limit = 0 if message.HasField("writer_version") else _SUM_MAX
     sums: Ints | list[list[int]]
@@ -181,13 +181,18 @@ def _totals(
         )
     else:
         sums = _running_sums(before, count_fragments(added, path).T, limit, path)
-    memo.keep(raw, known, added, sums)
+    memo.keep(raw, shared, added, sums)
     last = list(map(int, sums[-1])) if added else before
     return FragmentTotals(
-        known[0] + len(added), last[FILES], last[DELETIONS], last[ROWS], last[DELETED], last[BYTES],
-        not last[_UNCOUNTED] and (message.HasField("writer_version") or not known[0] + len(added)),
+        shared[0] + len(added),
+        last[FILES],
+        last[DELETIONS],
+        last[ROWS],
+        last[DELETED],
+        last[BYTES],
+        not last[_UNCOUNTED] and (message.HasField("writer_version") or not shared[0] + len(added)),
         not last[_UNSIZED],
-    )  # fmt: skip
+    )
 
 
 def _running_sums(before: list[int], counts: Ints, limit: int, path: str) -> Ints:
@@ -198,8 +203,8 @@ def _running_sums(before: list[int], counts: Ints, limit: int, path: str) -> Int
     rows, deleted = counts[:, ROWS], counts[:, DELETED]
     too_many = (deleted - rows > limit) & (rows > 0)
     if too_many.any():
-        at = int(np.argmax(too_many))
-        raise _too_many_deleted(path, rows[at], deleted[at])
+        position = int(np.argmax(too_many))
+        raise _too_many_deleted(path, rows[position], deleted[position])
     uncounted = (rows == 0) | (counts[:, DELETIONS] > deleted)
     unsized = (counts[:, BYTES] == 0) & (counts[:, FILES] > 0)
     counts = np.column_stack((counts, uncounted, unsized))
@@ -306,11 +311,11 @@ class ManifestFiles:
         position = message_position(view, len(view), path)
         raw = message_bytes(view, len(view), position, path)
         memo = None if len(raw) < _SMALL_BYTES else self._memo or TotalsMemo()
-        known = (0, 0) if memo is None else memo.shared(raw)
-        message = parse(pb.Manifest, raw[known[1] :], path, position)
+        shared = (0, 0) if memo is None else memo.shared(raw)
+        message = parse(pb.Manifest, raw[shared[1] :], path, position)
         if message.version != version:
-            found = f"version {message.version}"
-            raise CorruptFileError(path, None, f"version {version}", found)
+            version_text = f"version {message.version}"
+            raise CorruptFileError(path, None, f"version {version}", version_text)
         flags = _Flags(message.reader_feature_flags, message.writer_feature_flags, path)
         check_readable(flags)
         index_at, _ = section_offsets(message)
@@ -319,10 +324,10 @@ class ManifestFiles:
         timestamp_ns = timestamp_ns_of(message, path)
         base_paths = tuple(BasePath.from_pb(base) for base in message.base_paths)
         added = list(message.fragments)
-        appeared, vanished = self._step(known[0], added, message, section, path)
+        appeared, vanished = self._step(shared[0], added, message, section, path)
         self._memo = memo
         if memo is not None:
-            memo.keep(raw, known, added)
+            memo.keep(raw, shared, added)
         return VersionFiles(
             version,
             timestamp_ns,
@@ -339,34 +344,36 @@ class ManifestFiles:
 
     def _step(
         self,
-        kept: int,
+        num_kept: int,
         added: list[bytes],
         message: pb.Manifest,
         section: Section | None,
         path: str,
     ) -> tuple[Files, Files]:
-        """Advance to a version of the first ``kept`` fragments and ``added``; return the changes.
+        """Advance to a version of the first ``num_kept`` fragments and ``added``: the changes.
 
         The changes are the files that appeared, and those that vanished.
         """
-        before = self._fragments[kept:]
-        known = dict(zip(before, self._names[kept:], strict=True))
+        before = self._fragments[num_kept:]
+        files_by_uuid = dict(zip(before, self._names[num_kept:], strict=True))
         after = set(added)
-        is_repeated = len(known) < len(before) or len(after) < len(added)
-        vanished = [file for one, files in known.items() if one not in after for file in files]
+        is_repeated = len(files_by_uuid) < len(before) or len(after) < len(added)
+        vanished = [
+            file for uuid, files in files_by_uuid.items() if uuid not in after for file in files
+        ]
         appeared: list[NamedFile] = []
         names = []
         for fragment in added:
-            files = known.get(fragment)
+            files = files_by_uuid.get(fragment)
             if files is None:
-                files = known[fragment] = files_of(fragment, path)
+                files = files_by_uuid[fragment] = files_of(fragment, path)
                 appeared += files
             names.append(files)
         if is_repeated:
             # Only damaged manifests have a fragment more than once: count each.
             was, now = Counter(before), Counter(added)
-            vanished = [file for one in (was - now).elements() for file in known[one]]
-            appeared = [file for one in (now - was).elements() for file in known[one]]
+            vanished = [file for uuid in (was - now).elements() for file in files_by_uuid[uuid]]
+            appeared = [file for uuid in (now - was).elements() for file in files_by_uuid[uuid]]
         data = None if section is None else section.data
         if data != self._section:
             indices = tuple(_indices(data or b"", path))
@@ -376,7 +383,7 @@ class ManifestFiles:
         vanished += self._transaction
         self._transaction = _transaction(message.transaction_file)
         appeared += self._transaction
-        self._fragments[kept:], self._names[kept:] = added, names
+        self._fragments[num_kept:], self._names[num_kept:] = added, names
         if set(appeared).isdisjoint(vanished):
             return tuple(appeared), tuple(vanished)
         more, less = Counter(appeared), Counter(vanished)
@@ -461,13 +468,13 @@ class TotalsMemo:
         return self._sums[count - 1].tolist() if count else [0] * _NUM_SUMS
 
     def keep(
-        self, raw: memoryview, known: tuple[int, int], added: Sequence[bytes], sums: Any = 0
+        self, raw: memoryview, shared: tuple[int, int], added: Sequence[bytes], sums: Any = 0
     ) -> None:
-        """Remember the fragments of a message, ``added`` after ``known``; ``sums`` are cumulative.
+        """Remember the fragments of a message, ``added`` after ``shared``; ``sums`` are cumulative.
 
         ``sums`` may be omitted if only fragments are compared.
         """
-        count, start = known
+        count, start = shared
         ends = _ends_in(raw, start or _schema_end(raw), added)
         if ends is None:  # an unusual layout: nothing is shared
             self._run, self._count = b"", 0
@@ -521,15 +528,15 @@ def _ends_of_few(raw: memoryview, start: int, fragments: Sequence[bytes]) -> lis
 
 def _schema_end(raw: memoryview) -> int | None:
     """Return where the fields of the schema end, which come first; None if there are too many."""
-    at = 0
+    position = 0
     for _ in range(_SCHEMA_FIELDS_MAX):
-        if at >= len(raw) or raw[at] != _SCHEMA_TAG:
-            return at
+        if position >= len(raw) or raw[position] != _SCHEMA_TAG:
+            return position
         length = shift = 0
-        at += 1
-        while raw[at] & 0x80:
-            length |= (raw[at] & 0x7F) << shift
+        position += 1
+        while raw[position] & 0x80:
+            length |= (raw[position] & 0x7F) << shift
             shift += 7
-            at += 1
-        at += 1 + (length | raw[at] << shift)
+            position += 1
+        position += 1 + (length | raw[position] << shift)
     return None

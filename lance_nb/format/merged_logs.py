@@ -59,20 +59,26 @@ class MergedLog:
 def merged_logs(details: bytes, path: str = "") -> tuple[MergedLog, ...]:
     """Return the generations in the details of the index. Raises CorruptFileError."""
     message = parse(pb.MemWalIndexDetails, details, path)
-    return tuple(MergedLog.from_pb(one, path) for one in message.compacted_sstables)
+    return tuple(
+        MergedLog.from_pb(compacted_sstable, path)
+        for compacted_sstable in message.compacted_sstables
+    )
 
 
 def with_merged_logs(details: bytes, logs: Iterable[MergedLog], path: str = "") -> bytes:
     """Return the details with the logs recorded; the higher generation of a shard wins."""
     message = parse(pb.MemWalIndexDetails, details, path)
-    known = {MergedLog.from_pb(one, path).shard_id: one for one in message.compacted_sstables}
+    logs_by_shard = {
+        MergedLog.from_pb(compacted_sstable, path).shard_id: compacted_sstable
+        for compacted_sstable in message.compacted_sstables
+    }
     for log in logs:
-        if log.shard_id in known:
-            one = known[log.shard_id]
-            one.generation = max(one.generation, log.generation)
+        if log.shard_id in logs_by_shard:
+            entry = logs_by_shard[log.shard_id]
+            entry.generation = max(entry.generation, log.generation)
         else:
-            one = known[log.shard_id] = message.compacted_sstables.add()
-            log.write_to(one)
+            entry = logs_by_shard[log.shard_id] = message.compacted_sstables.add()
+            log.write_to(entry)
     return message.SerializeToString()
 
 

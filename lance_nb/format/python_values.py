@@ -25,12 +25,12 @@ def to_python(values: pa.Array | pa.ChunkedArray) -> list[Any]:
     >>> to_python(pa.array([2**62, None], pa.timestamp("s")))
     [4611686018427387904, None]
     """
-    found: list[Any]
+    result: list[Any]
     try:
-        found = values.to_pylist()
+        result = values.to_pylist()
     except (ValueError, OverflowError, KeyError):  # KeyError: a time zone, before pyarrow 25
-        found = _nanosecond_texts(values) or values.cast(_stored_type(values.type)).to_pylist()
-    return found
+        result = _nanosecond_texts(values) or values.cast(_stored_type(values.type)).to_pylist()
+    return result
 
 
 def _nanosecond_texts(values: pa.Array | pa.ChunkedArray) -> list[str | None] | None:
@@ -40,7 +40,9 @@ def _nanosecond_texts(values: pa.Array | pa.ChunkedArray) -> list[str | None] | 
         return None
     try:
         numbers = values.cast(pa.int64()).to_pylist()
-        whole = pa.array([None if one is None else one // 1000 for one in numbers], pa.int64())
+        whole = pa.array(
+            [None if number is None else number // 1000 for number in numbers], pa.int64()
+        )
         moments = whole.cast(pa.timestamp("us", kind.tz)).to_pylist()
     except (ValueError, OverflowError, KeyError):
         return None
@@ -70,7 +72,7 @@ def _stored_type(kind: pa.DataType) -> pa.DataType:
     if pt.is_dictionary(kind):
         return _stored_type(kind.value_type)
     if pt.is_struct(kind):
-        return pa.struct([one.with_type(_stored_type(one.type)) for one in kind])
+        return pa.struct([field.with_type(_stored_type(field.type)) for field in kind])
     if pt.is_fixed_size_list(kind):
         return pa.list_(_stored_field(kind), kind.list_size)
     if pt.is_list(kind):

@@ -203,20 +203,20 @@ class _Record:
         self._values: dict[str, Any] = values
         self._known: set[str] = set()
 
-    def _corrupt(self, expected: str, found: str) -> CorruptFileError:
-        return CorruptFileError(self._path, None, expected, found)
+    def _corrupt(self, expected: str, actual: str) -> CorruptFileError:
+        return CorruptFileError(self._path, None, expected, actual)
 
     def _get(self, name: str) -> Any:
         """Return the value of a snake_case key or of its camelCase form, None if absent."""
         first, *rest = name.split("_")
-        camel = first + "".join(one.capitalize() for one in rest)
+        camel = first + "".join(word.capitalize() for word in rest)
         self._known |= {name, camel}
         value = self._values.get(camel)
         return self._values.get(name) if value is None else value
 
     def unknown(self) -> dict[str, Any]:
         """Return the keys that have not been read."""
-        return {key: one for key, one in self._values.items() if key not in self._known}
+        return {key: value for key, value in self._values.items() if key not in self._known}
 
     def text(self, name: str) -> str | None:
         value = self._get(name)
@@ -237,14 +237,14 @@ class _Record:
         value = self.text(name)
         if value is None:
             return None
-        found = _parse_time(value)
-        if found is None:
+        time = _parse_time(value)
+        if time is None:
             raise self._corrupt(f"a time for {name}", repr(value)[:80])
-        return found
+        return time
 
     def metadata(self) -> dict[str, str]:
         value = self._get("metadata") or {}
-        if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
             raise self._corrupt("an object of texts for metadata", repr(value)[:80])
         return value
 
@@ -253,7 +253,7 @@ class _Record:
         if value is None:
             return ()
         pairs = value.get("version_mapping", []) if isinstance(value, dict) else None
-        if not isinstance(pairs, list) or not all(_is_pair(one) for one in pairs):
+        if not isinstance(pairs, list) or not all(_is_pair(pair) for pair in pairs):
             raise self._corrupt("[version, id] pairs in identifier", repr(value)[:80])
         return tuple((version, identity) for version, identity in pairs)
 
@@ -271,10 +271,10 @@ def _dump(record: Mapping[str, Any]) -> bytes:
 
 def _parse_time(text: str) -> int | None:
     """Return nanoseconds from the epoch, None for an invalid time."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         return None
-    day, clock, fraction, zone = found.groups()
+    day, clock, fraction, zone = match.groups()
     zone = "+00:00" if zone in "Zz" else zone
     try:
         moment = datetime.fromisoformat(f"{day}T{clock}{zone}") - _EPOCH

@@ -126,19 +126,19 @@ def _parsed(data: bytes | memoryview, path: str) -> ReviewComment:
     if len(data) > RECORD_BYTES_MAX:
         raise CorruptFileError(path, None, "a comment", f"{len(data):,} bytes")
     try:
-        found = json.loads(bytes(data))
+        parsed = json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(path, None, "JSON", str(error)) from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        kind = f"format {found.get('format')!r:.40}" if isinstance(found, dict) else "no object"
+    if not isinstance(parsed, dict) or parsed.get("format") != FORMAT:
+        kind = f"format {parsed.get('format')!r:.40}" if isinstance(parsed, dict) else "no object"
         raise CorruptFileError(path, None, f"an object with format {FORMAT}", kind)
     named = _NAME.fullmatch(path.rpartition("/")[2])
     comment = ReviewComment(
-        _text(found, "id", path, 32), _text(found, "kind", path, 40),
-        _text(found, "branch", path, 1000), _number(found, "version", path),
-        _text(found, "into", path, 1000), _text(found, "author", path, 1000),
-        _number(found, "createdAtNs", path), _text(found, "text", path, TEXT_CHARS_MAX),
-        None if found.get("replyTo") is None else _text(found, "replyTo", path, 32),
+        _text(parsed, "id", path, 32), _text(parsed, "kind", path, 40),
+        _text(parsed, "branch", path, 1000), _number(parsed, "version", path),
+        _text(parsed, "into", path, 1000), _text(parsed, "author", path, 1000),
+        _number(parsed, "createdAtNs", path), _text(parsed, "text", path, TEXT_CHARS_MAX),
+        None if parsed.get("replyTo") is None else _text(parsed, "replyTo", path, 32),
     )  # fmt: skip
     if comment.kind not in KINDS:
         expected = f"one of the kinds {', '.join(sorted(KINDS))}"
@@ -151,15 +151,15 @@ def _parsed(data: bytes | memoryview, path: str) -> ReviewComment:
     return comment
 
 
-def _text(found: dict[str, Any], field: str, path: str, chars_max: int) -> str:
-    value = found.get(field)
+def _text(fields: dict[str, Any], field: str, path: str, chars_max: int) -> str:
+    value = fields.get(field)
     if not isinstance(value, str) or len(value) > chars_max:
         raise CorruptFileError(path, None, f"a text of up to {chars_max} characters", field)
     return value
 
 
-def _number(found: dict[str, Any], field: str, path: str) -> int:
-    value = found.get(field)
+def _number(fields: dict[str, Any], field: str, path: str) -> int:
+    value = fields.get(field)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
         raise CorruptFileError(path, None, "a whole number below 2**63", field)
     return value

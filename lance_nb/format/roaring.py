@@ -63,7 +63,7 @@ def bitmap_from_bits(bits: npt.NDArray[np.uint8]) -> bytes:
     descriptive = np.empty((len(keys), 2), "<u2")
     descriptive[:, 0], descriptive[:, 1] = keys, cardinality[keys] - 1
     first = _HEADER.size + 8 * len(keys)
-    sizes = np.array([0, *(len(one) for one in containers[:-1])], np.int64)[: len(keys)]
+    sizes = np.array([0, *(len(container) for container in containers[:-1])], np.int64)[: len(keys)]
     offsets = (first + np.cumsum(sizes)).astype("<u4")
     header = _HEADER.pack(_COOKIE, len(keys))
     return b"".join([header, descriptive.tobytes(), offsets.tobytes(), *containers])
@@ -230,11 +230,11 @@ def _bitmap(view: memoryview, position: int, cardinality: int, path: str) -> tup
     if stop > len(view):
         raise _corrupt(path, position, "a bitmap container", "the end of the file")
     content = np.frombuffer(view, np.uint8, _BITMAP_BYTES, position)
-    found = int(np.count_nonzero(np.unpackbits(content)))
-    if found != cardinality:
-        raise _corrupt(path, position, f"{cardinality} values", f"{found}")
+    stored_count = int(np.count_nonzero(np.unpackbits(content)))
+    if stored_count != cardinality:
+        raise _corrupt(path, position, f"{cardinality} values", f"{stored_count}")
     return content, stop
 
 
-def _corrupt(path: str, offset: int, expected: str, found: str) -> CorruptFileError:
-    return CorruptFileError(path, offset, expected, found)
+def _corrupt(path: str, offset: int, expected: str, actual: str) -> CorruptFileError:
+    return CorruptFileError(path, offset, expected, actual)

@@ -87,10 +87,10 @@ class RowIdSegments:
     ) -> RowIdSegments:
         """Parse. Raises CorruptFileError, also when there are not ``physical_rows`` ids."""
         message = parse(pb.RowIdSequence, data, path)
-        found = cls(tuple(segment_from_pb(segment, path) for segment in message.segments))
-        if physical_rows is not None and found.num_rows != physical_rows:
-            raise CorruptFileError(path, None, f"{physical_rows} row ids", f"{found.num_rows}")
-        return found
+        sequence = cls(tuple(segment_from_pb(segment, path) for segment in message.segments))
+        if physical_rows is not None and sequence.num_rows != physical_rows:
+            raise CorruptFileError(path, None, f"{physical_rows} row ids", f"{sequence.num_rows}")
+        return sequence
 
     def to_bytes(self) -> bytes:
         """Serialize."""
@@ -132,10 +132,10 @@ class RowVersionSequence:
         """Parse. Raises CorruptFileError, also when it does not cover ``physical_rows`` rows."""
         message = parse(pb.RowDatasetVersionSequence, data, path)
         runs = tuple((len(segment_from_pb(run.span, path)), run.version) for run in message.runs)
-        found = cls(runs)
-        if physical_rows is not None and found.num_rows != physical_rows:
-            raise CorruptFileError(path, None, f"{physical_rows} versions", f"{found.num_rows}")
-        return found
+        sequence = cls(runs)
+        if physical_rows is not None and sequence.num_rows != physical_rows:
+            raise CorruptFileError(path, None, f"{physical_rows} versions", f"{sequence.num_rows}")
+        return sequence
 
     def to_bytes(self) -> bytes:
         """Serialize; spans are the ranges of row offsets."""
@@ -257,8 +257,8 @@ def _bounds(start: int, end: int, path: str) -> tuple[int, int]:
 def _bitmap(message: pb.U64Segment.RangeWithBitmap, path: str) -> bytes:
     num_bits, bitmap = message.end - message.start, message.bitmap
     if len(bitmap) != -(-num_bits // 8):
-        found = f"{len(bitmap)} bytes"
-        raise CorruptFileError(path, None, f"a bitmap of {num_bits} bits", found)
+        size_text = f"{len(bitmap)} bytes"
+        raise CorruptFileError(path, None, f"a bitmap of {num_bits} bits", size_text)
     if num_bits % 8 and bitmap[-1] >> num_bits % 8:
         last = f"last byte {bitmap[-1]:#010b} of {num_bits} bits"
         raise CorruptFileError(path, None, "zero bits behind the end of the range", last)

@@ -42,8 +42,8 @@ class Schema:
         by_id = {top.id: top for top in self.fields}
         for top in self.fields:
             if top.children:
-                by_id.update((one.id, one) for one in top.walk())
-        for nameless in [one for one in by_id if one < 0]:
+                by_id.update((field.id, field) for field in top.walk())
+        for nameless in [field_id for field_id in by_id if field_id < 0]:
             del by_id[nameless]  # positions without identity: see field.py
         object.__setattr__(self, "_by_id", by_id)
         object.__setattr__(self, "_by_name", {top.name: top for top in self.fields})
@@ -76,7 +76,7 @@ class Schema:
 
         Raises NotSupportedError or CorruptFileError, with a note that names the column.
         """
-        fields = [field_to_arrow(one, storage=storage) for one in self.fields]
+        fields = [field_to_arrow(field, storage=storage) for field in self.fields]
         return pa.schema(fields, metadata=dict(self.metadata) or None)
 
     # --- looking around -------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Schema:
     @property
     def names(self) -> list[str]:
         """Names of the top-level fields."""
-        return [one.name for one in self.fields]
+        return [field.name for field in self.fields]
 
     def walk(self) -> Iterator[Field]:
         """Yield every field, depth first."""
@@ -99,7 +99,7 @@ class Schema:
 
     def leaves(self) -> Iterator[Field]:
         """Yield the fields without children, depth first."""
-        return (one for one in self.walk() if not one.children)
+        return (field for field in self.walk() if not field.children)
 
     def field_by_id(self, field_id: int) -> Field | None:
         """Return the field with that id, None if the schema has none."""
@@ -117,16 +117,16 @@ class Schema:
         """
         if column in self._by_name:
             return (self._by_name[column],)
-        found: list[Field] = []
+        path: list[Field] = []
         siblings: Iterable[Field] = self.fields
         for segment in parse_column_path(column):
-            exact = self._by_name.get(segment) if not found else found[-1].child(segment)
+            exact = self._by_name.get(segment) if not path else path[-1].child(segment)
             chosen = exact or _ignoring_case(siblings, segment)
             if chosen is None:
                 raise ColumnNotFoundError(column, tuple(self.names))
-            found.append(chosen)
+            path.append(chosen)
             siblings = chosen.children
-        return tuple(found)
+        return tuple(path)
 
     def field(self, column: str) -> Field:
         """Return the field that ``column`` names. Raises ColumnNotFoundError."""
@@ -135,10 +135,10 @@ class Schema:
     def path_of(self, field_id: int) -> str | None:
         """Return the column path of a field id, None if the schema has no such field."""
         names: list[str] = []
-        here = self._by_id.get(field_id)
-        while here is not None:
-            names.append(here.name)
-            here = self._by_id.get(here.parent_id)
+        field = self._by_id.get(field_id)
+        while field is not None:
+            names.append(field.name)
+            field = self._by_id.get(field.parent_id)
         return format_column_path(reversed(names)) if names else None
 
     # --- choosing -------------------------------------------------------------------------------
@@ -150,32 +150,36 @@ class Schema:
         the order of the schema. Raises ColumnNotFoundError, and InvalidInputError for a repeat.
         """
         if len(set(columns)) != len(columns):
-            twice = next(one for one in columns if list(columns).count(one) > 1)
+            twice = next(column for column in columns if list(columns).count(column) > 1)
             raise InvalidInputError(f"column {twice!r} is asked for twice")
         paths = [self.resolve(column) for column in columns]
-        wanted = {id(path[-1]) for path in paths}
-        passed = {id(one) for path in paths for one in path}
+        wanted_ids = {id(path[-1]) for path in paths}
+        passed = {id(field) for path in paths for field in path}
         tops = {id(path[0]): path[0] for path in paths}
-        return Schema(tuple(_prune(top, wanted, passed) for top in tops.values()), self.metadata)
+        return Schema(
+            tuple(_prune(top, wanted_ids, passed) for top in tops.values()), self.metadata
+        )
 
     def project_by_ids(self, field_ids: Iterable[int]) -> Schema:
         """Return the schema of the fields with these ids, with the parents that lead to them."""
-        leaves = [self._by_id[one] for one in field_ids if one in self._by_id]
-        wanted = {id(one) for one in leaves}
-        passed = set(wanted)
-        for one in leaves:
-            parent = self._by_id.get(one.parent_id)
+        leaves = [self._by_id[field_id] for field_id in field_ids if field_id in self._by_id]
+        leaf_ids = {id(leaf) for leaf in leaves}
+        passed = set(leaf_ids)
+        for leaf in leaves:
+            parent = self._by_id.get(leaf.parent_id)
             while parent is not None and id(parent) not in passed:
                 passed.add(id(parent))
                 parent = self._by_id.get(parent.parent_id)
-        kept = [top for top in self.fields if id(top) in passed]
-        return Schema(tuple(_prune(top, wanted, passed) for top in kept), self.metadata)
+        top_fields = [top for top in self.fields if id(top) in passed]
+        return Schema(tuple(_prune(top, leaf_ids, passed) for top in top_fields), self.metadata)
 
 
 def primary_key(schema: Schema) -> tuple[str, ...]:
     """Return the columns of the unenforced primary key in their order, none if there is none."""
-    marked = [one for one in schema if one.keys.primary]
-    return tuple(one.name for one in sorted(marked, key=lambda one: one.keys.primary_position))
+    marked = [field for field in schema if field.keys.primary]
+    return tuple(
+        field.name for field in sorted(marked, key=lambda field: field.keys.primary_position)
+    )
 
 
 def check_primary_key(schema: Schema) -> None:
@@ -188,7 +192,7 @@ def check_primary_key(schema: Schema) -> None:
         for path in _key_paths(top, ()):
             problem = _problem_of_key(path)
             if problem is not None:
-                name = format_column_path([one.name for one in path])
+                name = format_column_path([field.name for field in path])
                 raise InvalidInputError(
                     f"column {name} is marked as part of the primary key (field metadata "
                     f"'lance-schema:unenforced-primary-key'), but {problem}"
@@ -207,30 +211,34 @@ def _problem_of_key(path: tuple[Field, ...]) -> str | None:
     *above, key = path
     if key.children:
         return f"is of type {key.logical_type}: a key must be a column of single values"
-    if any(one.logical_type != "struct" for one in above):
+    if any(field.logical_type != "struct" for field in above):
         return "lies inside of a list or map"
-    for one in path:
-        if one.nullable:
-            what = "may be null" if one is key else f"its struct {one.name!r} may be null"
-            return f"{what}: declare it with pa.field(..., nullable=False)"
+    for path_field in path:
+        if path_field.nullable:
+            subject = (
+                "may be null"
+                if path_field is key
+                else f"its struct {path_field.name!r} may be null"
+            )
+            return f"{subject}: declare it with pa.field(..., nullable=False)"
     return None
 
 
-def _prune(top: Field, wanted: set[int], passed: set[int]) -> Field:
+def _prune(top: Field, leaf_ids: set[int], passed: set[int]) -> Field:
     """Keep the wanted fields whole and, of those only passed through, the children on the way."""
-    if id(top) in wanted:
+    if id(top) in leaf_ids:
         return top
     below = (child for child in top.children if id(child) in passed)
-    return replace(top, children=tuple(_prune(child, wanted, passed) for child in below))
+    return replace(top, children=tuple(_prune(child, leaf_ids, passed) for child in below))
 
 
 def _ignoring_case(fields: Iterable[Field], name: str) -> Field | None:
     folded = name.casefold()
-    found = [one for one in fields if one.name.casefold() == folded]
-    if len(found) > 1:
-        names = ", ".join(repr(one.name) for one in found[:5])
+    fields_alike = [field for field in fields if field.name.casefold() == folded]
+    if len(fields_alike) > 1:
+        names = ", ".join(repr(field.name) for field in fields_alike[:5])
         raise InvalidInputError(f"column {name!r} fits several fields: {names}")
-    return found[0] if found else None
+    return fields_alike[0] if fields_alike else None
 
 
 def parse_column_path(column: str) -> list[str]:
@@ -267,7 +275,9 @@ def _quoted(column: str, position: int) -> tuple[str, int]:
 def format_column_path(segments: Iterable[str]) -> str:
     """Join segments into a column path, quoting those that need it."""
     quoted = (
-        "`" + one.replace("`", "``") + "`" if "." in one or "`" in one or not one else one
-        for one in segments
+        "`" + segment.replace("`", "``") + "`"
+        if "." in segment or "`" in segment or not segment
+        else segment
+        for segment in segments
     )
     return ".".join(quoted)

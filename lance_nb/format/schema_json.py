@@ -46,10 +46,10 @@ def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
     """
     if not isinstance(schema, pa.Schema):
         raise ArgumentError(f"expected a pyarrow.Schema, not {type(schema).__name__}")
-    made: dict[str, Any] = {"fields": [_field_to_json(one, 1) for one in schema]}
+    described: dict[str, Any] = {"fields": [_field_to_json(field, 1) for field in schema]}
     if schema.metadata:
-        made["metadata"] = _texts(schema.metadata)
-    return made
+        described["metadata"] = _texts(schema.metadata)
+    return described
 
 
 def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
@@ -66,7 +66,7 @@ def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
         DataType(int64)
     """
     try:
-        fields = [_field_from_json(one, 1) for one in _list(schema_json["fields"])]
+        fields = [_field_from_json(field_json, 1) for field_json in _list(schema_json["fields"])]
         return pa.schema(fields, metadata=_metadata(schema_json))
     except (KeyError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
         raise InvalidInputError(
@@ -86,14 +86,18 @@ def _field_to_json(field: pa.Field, depth: int) -> dict[str, Any]:
         metadata[EXTENSION_NAME] = storage.extension_name
         metadata[EXTENSION_METADATA] = extension_parameters(storage).decode("utf-8", "replace")
         storage = storage.storage_type
-    made = {"name": field.name, "type": _type_to_json(storage, depth), "nullable": field.nullable}
-    return made | ({"metadata": metadata} if metadata else {})
+    field_json = {
+        "name": field.name,
+        "type": _type_to_json(storage, depth),
+        "nullable": field.nullable,
+    }
+    return field_json | ({"metadata": metadata} if metadata else {})
 
 
 def _type_to_json(arrow: pa.DataType, depth: int) -> dict[str, Any]:
     kinds = pa.types
     if kinds.is_struct(arrow):
-        below = [_field_to_json(one, depth + 1) for one in arrow]
+        below = [_field_to_json(field, depth + 1) for field in arrow]
         return {"type": _STRUCT, "fields": below}
     if kinds.is_fixed_size_binary(arrow):
         return {"type": _BYTES, "length": arrow.byte_width}
@@ -103,19 +107,19 @@ def _type_to_json(arrow: pa.DataType, depth: int) -> dict[str, Any]:
         (kinds.is_fixed_size_list, _FIXED),
     ):
         if is_kind(arrow):
-            made: dict[str, Any] = {
+            type_json: dict[str, Any] = {
                 "type": name,
                 "fields": [_field_to_json(arrow.value_field, depth + 1)],
             }
-            return made | ({"length": arrow.list_size} if name == _FIXED else {})
+            return type_json | ({"length": arrow.list_size} if name == _FIXED else {})
     if kinds.is_map(arrow) or kinds.is_string_view(arrow) or kinds.is_binary_view(arrow):
         raise NotSupportedError(f"the JSON of a schema has no name for {arrow}")
     return {"type": arrow_to_logical(arrow)}
 
 
 def _texts(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
-    return {key.decode("utf-8", "replace"): one.decode("utf-8", "replace")
-            for key, one in metadata.items()}  # fmt: skip
+    return {key.decode("utf-8", "replace"): entry.decode("utf-8", "replace")
+            for key, entry in metadata.items()}  # fmt: skip
 
 
 # --- from JSON ------------------------------------------------------------------------------------
@@ -142,7 +146,7 @@ def _type_from_json(value: Mapping[str, Any], depth: int) -> pa.DataType:
         if not isinstance(name, str) or name == JSON:
             raise InvalidInputError(f"{name!r:.80} is no type")
         return leaf_to_arrow(name)
-    below = [_field_from_json(one, depth + 1) for one in _list(value["fields"])]
+    below = [_field_from_json(field_json, depth + 1) for field_json in _list(value["fields"])]
     if name == _STRUCT:
         return pa.struct(below)
     if len(below) != 1:
@@ -166,9 +170,9 @@ def _list(value: Any) -> list[Any]:
 
 
 def _metadata(value: Mapping[str, Any]) -> dict[str, str] | None:
-    found = value.get("metadata")
-    if found is None:
+    metadata = value.get("metadata")
+    if metadata is None:
         return None
-    if not all(isinstance(one, str) for pair in found.items() for one in pair):
-        raise InvalidInputError(f"metadata maps texts to texts, not {found!r:.80}")
-    return dict(found) or None
+    if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
+        raise InvalidInputError(f"metadata maps texts to texts, not {metadata!r:.80}")
+    return dict(metadata) or None

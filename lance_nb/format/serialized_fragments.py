@@ -134,15 +134,15 @@ def largest_field_id(raw: Sequence[bytes], path: str) -> int:
 
 
 def _count_files(
-    data: npt.NDArray[np.uint8], found: list[tuple[Ints, Ints, Ints]], counts: Ints, odd: _Mask
+    data: npt.NDArray[np.uint8], parts: list[tuple[Ints, Ints, Ints]], counts: Ints, odd: _Mask
 ) -> None:
-    owner, size, start = _joined(found)
+    owner, size, start = _joined(parts)
     np.add.at(counts[FILES], owner, 1)
     size_bytes = np.zeros(len(owner), np.int64)
     odd_files = np.zeros(len(owner), np.bool_)
     for fields in _walk(data, np.arange(len(owner)), start, start + size, odd_files):
-        which, value, _ = fields.pick(6, 0)
-        size_bytes[which] = value
+        owners, value, _ = fields.pick(6, 0)
+        size_bytes[owners] = value
     # A sum may wrap around: sizes that large are left to Python's integers.
     odd_files |= size_bytes >= 1 << 48
     odd[owner[odd_files]] = True
@@ -150,14 +150,14 @@ def _count_files(
 
 
 def _count_deletions(
-    data: npt.NDArray[np.uint8], found: list[tuple[Ints, Ints, Ints]], counts: Ints, odd: _Mask
+    data: npt.NDArray[np.uint8], parts: list[tuple[Ints, Ints, Ints]], counts: Ints, odd: _Mask
 ) -> None:
-    owner, size, start = _joined(found)
+    owner, size, start = _joined(parts)
     counts[DELETIONS, owner] = 1
     odd_files = np.zeros(len(owner), np.bool_)
     for fields in _walk(data, np.arange(len(owner)), start, start + size, odd_files):
-        which, value, _ = fields.pick(4, 0)
-        counts[DELETED, owner[which]] = value
+        owners, value, _ = fields.pick(4, 0)
+        counts[DELETED, owner[owners]] = value
     odd[owner[odd_files]] = True
 
 
@@ -189,9 +189,9 @@ def _walk(
         fine = (tag < 0x80) & ((wire == 0) | (wire == 2)) & (value >= 0) & (following <= stop)
         if not fine.all():
             odd[owner[~fine]] = True
-            kept = np.flatnonzero(fine)
-            owner, stop, tag, wire = owner[kept], stop[kept], tag[kept], wire[kept]
-            value, after, following = value[kept], after[kept], following[kept]
+            rows = np.flatnonzero(fine)
+            owner, stop, tag, wire = owner[rows], stop[rows], tag[rows], wire[rows]
+            value, after, following = value[rows], after[rows], following[rows]
         yield _Fields(owner, tag >> 3, wire, value, after)
         cursor = following
     else:

@@ -178,7 +178,7 @@ def _overwrite(op: Op.Overwrite) -> Described:
 
 
 def _indices(indices: Sequence[table.IndexMetadata]) -> list[Details]:
-    decoded = [IndexMetadata.from_pb(one) for one in indices[:ITEMS_MAX]]
+    decoded = [IndexMetadata.from_pb(index) for index in indices[:ITEMS_MAX]]
     return [
         {
             "uuid": index.uuid,
@@ -261,11 +261,11 @@ def _reserve_fragments(op: Op.ReserveFragments) -> Described:
 def _update(op: Op.Update) -> Described:
     by_column = op.update_mode == Op.Update.REWRITE_COLUMNS and not op.new_fragments
     if by_column:
-        what = f"{count_of(len(op.fields_modified), 'field')} rewritten"
+        text = f"{count_of(len(op.fields_modified), 'field')} rewritten"
     else:
-        what = f"{count_of(_rows(op.new_fragments), 'row')} written"
+        text = f"{count_of(_rows(op.new_fragments), 'row')} written"
     line = (
-        f"update: {what}, {count_of(len(op.updated_fragments), 'fragment')} changed, "
+        f"update: {text}, {count_of(len(op.updated_fragments), 'fragment')} changed, "
         f"{len(op.removed_fragment_ids):,} removed"
     )
     return line, {
@@ -302,7 +302,7 @@ def _update_config(op: Op.UpdateConfig) -> Described:
             str(field_id): _update_map(op.field_metadata_updates[field_id]) for field_id in ids
         }
     if op.upsert_values or op.delete_keys:
-        deletes = [shorten(one) for one in op.delete_keys[:ITEMS_MAX]]
+        deletes = [shorten(key) for key in op.delete_keys[:ITEMS_MAX]]
         details["config_updates"] = {
             "set": shorten_map(op.upsert_values),
             "delete": deletes,
@@ -311,7 +311,11 @@ def _update_config(op: Op.UpdateConfig) -> Described:
     if op.schema_metadata:
         details["schema_metadata"] = shorten_map(op.schema_metadata)
     changed = sorted(
-        {key for one in details.values() for key in (*one.get("set", ()), *one.get("delete", ()))}
+        {
+            key
+            for detail in details.values()
+            for key in (*detail.get("set", ()), *detail.get("delete", ()))
+        }
     )
     line = "change settings" + (f": {', '.join(changed[:5])}" if changed else "")
     return shorten(line), details

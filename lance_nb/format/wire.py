@@ -47,8 +47,8 @@ def unknown_bytes(message: Message) -> bytes:
     """Return the serialized unknown fields of a message (its own level only), usually empty."""
     if len(UnknownFieldSet(message)) == 0:
         return b""
-    rest: Any = type(message)()
-    rest.CopyFrom(message)
+    empty: Any = type(message)()
+    empty.CopyFrom(message)
     for field, _ in message.ListFields():
-        rest.ClearField(field.name)
-    return bytes(rest.SerializeToString())
+        empty.ClearField(field.name)
+    return bytes(empty.SerializeToString())

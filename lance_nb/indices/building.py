@@ -140,14 +140,14 @@ class SegmentRows:
         """Read the values of at most ``count`` rows, chosen by chance, in the order of a scan."""
         whole = self.snapshot.manifest.fragments
         counts = live_counts(self.snapshot)
-        places = [one for one in whole.places_of(self.fragments) if one is not None]
+        places = [place for place in whole.places_of(self.fragments) if place is not None]
         ends = np.cumsum(counts)
         chosen = np.sort(rng.choice(self.num_rows, min(count, self.num_rows), replace=False))
         inside = np.cumsum(counts[places])  # rows of the wanted fragments up to each of them
         part = np.searchsorted(inside, chosen, side="right")
         positions = chosen - inside[part] + ends[places][part] if chosen.size else chosen
-        wanted = project(self.snapshot.manifest.schema, [quoted((self.column,))])
-        return take_rows(self.snapshot, wanted, np.sort(positions)).column(0)
+        projection = project(self.snapshot.manifest.schema, [quoted((self.column,))])
+        return take_rows(self.snapshot, projection, np.sort(positions)).column(0)
 
     def batches(self, stage: str = "load_data") -> Iterator[pa.RecordBatch]:
         """Read ``value`` and ``row`` in the order of a scan; a stage of the progress."""
@@ -181,7 +181,7 @@ class SegmentFiles:
             self._store, path, fields, file_version=self._version, options=self._options
         ) as file:
             settings = schema.metadata or {}
-            file.add_schema_metadata({key.decode(): one for key, one in settings.items()})
+            file.add_schema_metadata({key.decode(): setting for key, setting in settings.items()})
             yield file
             self.written.append(file.finish())
 

@@ -91,9 +91,9 @@ def count_values(index: ListedIndex, kind: pa.DataType, chosen: U64s | None) -> 
         keys = encoded.dictionary
         places = to_integers(encoded.indices)
         counts = np.bincount(places, counts, len(keys)).astype(np.int64)
-    kept = np.flatnonzero(counts)
-    values = pc.take(keys, from_integers(kept))
-    return ValueCounts(values, counts[kept], index.covered, index.words)
+    present = np.flatnonzero(counts)
+    values = pc.take(keys, from_integers(present))
+    return ValueCounts(values, counts[present], index.covered, index.words)
 
 
 def has_whole_bounds(kind: pa.DataType) -> bool:
@@ -125,7 +125,7 @@ def range_of(index: ListedIndex, kind: pa.DataType) -> ValueRange | None:
         used = whole | partial
         has_nan |= bool(reader.has_nan[used].any())
         for chosen, parts in ((whole, sure), (partial, unsure)):
-            parts += [one.filter(pa.array(chosen)) for one in (reader.low, reader.high)]
+            parts += [array.filter(pa.array(chosen)) for array in (reader.low, reader.high)]
         if reader.zones.nulls is None:
             nulls = None
         elif nulls is not None:
@@ -146,14 +146,14 @@ def _whole_zones(segment: Segment, reader: ZoneMap) -> tuple[Mask | None, Mask]:
     whole, partial = (np.zeros(reader.zones.fragments.size, np.bool_) for _ in range(2))
     for fragment_id in segment.covered.tolist():
         mine = reader.zones.fragments == fragment_id
-        count, gone = segment.deleted(fragment_id)
+        count, deleted = segment.deleted(fragment_id)
         starts, ends = reader.zones.offsets_of(mine)
         order = np.argsort(starts)
         if bool((starts[order][1:] < ends[order][:-1]).any()):
             return None, partial
-        num_gone = np.searchsorted(gone, ends) - np.searchsorted(gone, starts)
+        num_gone = np.searchsorted(deleted, ends) - np.searchsorted(deleted, starts)
         live = int((np.minimum(ends, count) - np.minimum(starts, count)).sum() - num_gone.sum())
-        if live != count - gone.size:
+        if live != count - deleted.size:
             return None, partial
         whole[mine], partial[mine] = num_gone == 0, num_gone > 0
     return whole, partial

@@ -87,11 +87,13 @@ class IndexFile:
         if not num_rows:
             return [pa.nulls(0, self.type_of(name)) for name in names]
         leaves = [leaf for name in names for leaf in self._column(name)[2]]
-        found = self.reader.read_leaves(leaves, self._owners, Rows(starts, stops), self.num_rows)
+        leaf_parts = self.reader.read_leaves(
+            leaves, self._owners, Rows(starts, stops), self.num_rows
+        )
         arrays = []
         for name in names:
             field, kind, mine = self._column(name)
-            parts = {leaf.field_id: found[leaf.field_id] for leaf in mine}
+            parts = {leaf.field_id: leaf_parts[leaf.field_id] for leaf in mine}
             array = one_array(assemble(field, kind, parts, num_rows))
             if len(array) != num_rows:
                 raise CorruptFileError(self.path, None, f"{num_rows} rows", f"{len(array)}")
@@ -108,7 +110,7 @@ class IndexFile:
 
     def _column(self, name: str) -> tuple[Field, pa.DataType, list[Leaf]]:
         if name not in self._columns:
-            field = next((one for one in self._schema if one.name == name), None)
+            field = next((field for field in self._schema if field.name == name), None)
             if field is None:
                 names = ", ".join(self._schema.names)
                 raise CorruptFileError(self.path, None, f"a column {name!r}", names)
@@ -119,7 +121,7 @@ class IndexFile:
 
 def open_file(snapshot: Snapshot, index: IndexMetadata, name: str) -> IndexFile:
     """Open a file of a segment. Raises CorruptFileError, ObjectNotFoundError."""
-    size_bytes = next((one.size_bytes for one in index.files if one.path == name), 0)
+    size_bytes = next((file.size_bytes for file in index.files if file.path == name), 0)
     path = f"_indices/{index.uuid}/{name}"
     store, place = snapshot.locations.locate(path, index.base_id)
     return IndexFile(snapshot.files, store, place, size_bytes)

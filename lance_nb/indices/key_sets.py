@@ -37,20 +37,25 @@ def check_ascending(keys: pa.Array, path: str) -> None:
 
     if pt.is_floating(keys.type) or pt.is_nested(keys.type) or len(keys) < 2:
         return
-    known = keys[1:] if keys.null_count and not keys[0].is_valid else keys
+    valid_keys = keys[1:] if keys.null_count and not keys[0].is_valid else keys
     is_ordered = (
-        not known.null_count and pc.all(pc.less(known[:-1], known[1:])).as_py() is not False
+        not valid_keys.null_count
+        and pc.all(pc.less(valid_keys[:-1], valid_keys[1:])).as_py() is not False
     )
     if not is_ordered:
-        actual = f"{known.null_count} nulls" if known.null_count else describe_order(known)
+        actual = (
+            f"{valid_keys.null_count} nulls"
+            if valid_keys.null_count
+            else describe_order(valid_keys)
+        )
         raise CorruptFileError(path, None, "different keys in order", actual)
 
 
 def rows_apart(sets: list[Sets], path: str) -> None:
     """Refuse sets that share a row. Raises CorruptFileError."""
     by_key: dict[int, list[BitMap]] = {}
-    for one in sets:
-        for key, bitmap in one.items():
+    for set_ in sets:
+        for key, bitmap in set_.items():
             by_key.setdefault(key, []).append(bitmap)
     for fragment, bitmaps in by_key.items():
         if sum(map(len, bitmaps)) != len(BitMap.union(*bitmaps)):
@@ -100,11 +105,11 @@ class KeySets:
         They are shared, and are not to be changed. Raises CorruptFileError, NotSupportedError.
         """
         rows: Ints = np.flatnonzero(chosen).astype(np.int64)
-        kept = self._kept  # never changed: another thread has its own
-        missing = np.array([row for row in rows.tolist() if row not in kept], np.int64)
+        sets_kept = self._kept  # never changed: another thread has its own
+        missing = np.array([row for row in rows.tolist() if row not in sets_kept], np.int64)
         if missing.size:
-            kept = kept | dict(zip(missing.tolist(), self._read(missing), strict=True))
-        return [kept[row] for row in rows.tolist()]
+            sets_kept = sets_kept | dict(zip(missing.tolist(), self._read(missing), strict=True))
+        return [sets_kept[row] for row in rows.tolist()]
 
     def _read(self, rows: Ints) -> list[Sets]:
         if self._file.reader.size_bytes > BYTES_MAX:
@@ -112,11 +117,11 @@ class KeySets:
         (stored,) = self._file.read_rows(["bitmaps"], rows)
         if stored.null_count:
             raise CorruptFileError(self._file.path, None, "a set of rows for each key", "null")
-        found = [tree_map_bitmaps(one.as_buffer(), self._file.path) for one in stored]
-        size = sum(len(one.as_buffer()) for one in stored)
+        bitmaps = [tree_map_bitmaps(set_data.as_buffer(), self._file.path) for set_data in stored]
+        size = sum(len(set_data.as_buffer()) for set_data in stored)
         if self._kept_bytes + size > _KEPT_BYTES or len(self._kept) + rows.size > _KEPT_SETS:
             self._kept, self._kept_bytes = {}, 0
         if size <= _KEPT_BYTES and rows.size <= _KEPT_SETS:
-            self._kept = self._kept | dict(zip(rows.tolist(), found, strict=True))
+            self._kept = self._kept | dict(zip(rows.tolist(), bitmaps, strict=True))
             self._kept_bytes += size
-        return found
+        return bitmaps

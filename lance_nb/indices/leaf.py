@@ -107,14 +107,15 @@ class Leaf:
 
     def asks(self, *kinds: type[Question]) -> Question | None:
         """Return the first question of these kinds."""
-        return next((one for one in self.questions if isinstance(one, kinds)), None)
+        return next((question for question in self.questions if isinstance(question, kinds)), None)
 
     @property
     def is_null_of_null(self) -> bool:
         """Whether the condition is null exactly where the column is."""
         return any(
-            not isinstance(one, IsNull) and not (isinstance(one, OneOf | HasItems) and one.has_null)
-            for one in self.questions
+            not isinstance(question, IsNull)
+            and not (isinstance(question, OneOf | HasItems) and question.has_null)
+            for question in self.questions
         )
 
     def test(self, values: pa.Array) -> tuple[Mask, Mask]:
@@ -124,12 +125,12 @@ class Leaf:
         """
         columns = {self.column.path: pa.chunked_array([values], values.type)}
         try:
-            found = one_array(evaluate(self.expression, columns), len(values))
+            answers = one_array(evaluate(self.expression, columns), len(values))
         except (pa.ArrowException, OverflowError) as error:
             raise PredicateError(first_line(error)) from error
         count = len(values)
-        nulls = comparison.as_mask(found.is_null(), count)
-        return comparison.as_mask(found, count), nulls
+        nulls = comparison.as_mask(answers.is_null(), count)
+        return comparison.as_mask(answers, count), nulls
 
 
 def leaf_of(expression: Expression) -> Leaf | None:
@@ -158,28 +159,32 @@ def _all_ranges(operands: Sequence[Expression]) -> list[Question]:
     high: pa.Scalar | None = None
     for operand in operands:
         is_flat = isinstance(operand, Call) and operand.kernel is not comparison.all_of
-        found = [one for one in _questions(operand) if isinstance(one, Between)] if is_flat else []
-        if not found:
+        ranges = (
+            [question for question in _questions(operand) if isinstance(question, Between)]
+            if is_flat
+            else []
+        )
+        if not ranges:
             return []
-        low = _outer(low, found[0].low, comparison.greater)
-        high = _outer(high, found[0].high, comparison.less)
+        low = _outer(low, ranges[0].low, comparison.greater)
+        high = _outer(high, ranges[0].high, comparison.less)
     return [Between(low, high)]
 
 
-def _outer(one: pa.Scalar | None, other: pa.Scalar | None, before: Any) -> pa.Scalar | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one if before(one, other).as_py() else other
+def _outer(scalar: pa.Scalar | None, other: pa.Scalar | None, before: Any) -> pa.Scalar | None:
+    if scalar is None or other is None:
+        return other if scalar is None else scalar
+    return scalar if before(scalar, other).as_py() else other
 
 
 def _column_of(expression: Expression) -> Column | None:
     waiting = [expression]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, Column):
-            return one
-        if isinstance(one, Call):
-            waiting += one.operands
+        node = waiting.pop()
+        if isinstance(node, Column):
+            return node
+        if isinstance(node, Call):
+            waiting += node.operands
     return None
 
 
@@ -207,7 +212,7 @@ def _questions(expression: Expression) -> list[Question]:
 
 
 def _is_comparison(kernel: Any) -> bool:
-    return any(kernel is one for one in _SWAPPED)
+    return any(kernel is swapped for swapped in _SWAPPED)
 
 
 def _compared(kernel: Any, column: Column, literal: Literal) -> list[Question]:
@@ -223,27 +228,27 @@ def _compared(kernel: Any, column: Column, literal: Literal) -> list[Question]:
 
 
 def _of_partial(kernel: partial[Any], column: Column) -> list[Question]:
-    given = kernel.keywords
+    keywords = kernel.keywords
     if kernel.func is comparison.in_set:
-        members = given["members"]
+        members = keywords["members"]
         if members.type != column.type or _has_nan(members):
             return []
-        return [OneOf(members, bool(given["has_null"]))]
+        return [OneOf(members, bool(keywords["has_null"]))]
     name = kernel.func.__name__  # only what calls such functions imports their modules
     if name == "has_items":
-        members = given["members"]
+        members = keywords["members"]
         if _has_nan(members):
             return []
-        return [HasItems(members, bool(given["has_null"]), bool(given["every"]))]
+        return [HasItems(members, bool(keywords["has_null"]), bool(keywords["every"]))]
     if not any(fits(column.type) for fits in _TEXTS):
         return []
     if name == "match_literal":
-        pattern = given["pattern"]
-        if given["function"] == "starts_with":
+        pattern = keywords["pattern"]
+        if keywords["function"] == "starts_with":
             return _begins(pattern, column.type) if pattern else []
-        return [Contains((pattern,))] if given["function"] == "match_substring" else []
-    if kernel.func is comparison.like and not given["ignore_case"]:
-        return _like(given["pattern"], column.type)
+        return [Contains((pattern,))] if keywords["function"] == "match_substring" else []
+    if kernel.func is comparison.like and not keywords["ignore_case"]:
+        return _like(keywords["pattern"], column.type)
     return []
 
 
@@ -281,24 +286,24 @@ def _like(pattern: pa.Scalar, kind: pa.DataType) -> list[Question]:
     if not pattern.is_valid:
         return []
     text = pattern.as_py()
-    pieces, piece, at = [], "", 0
-    while at < len(text):
-        letter = text[at]
-        if letter == _ESCAPE and at + 1 < len(text):
-            at += 1
-            piece += text[at]
+    pieces, piece, position = [], "", 0
+    while position < len(text):
+        letter = text[position]
+        if letter == _ESCAPE and position + 1 < len(text):
+            position += 1
+            piece += text[position]
         elif letter in (_ANY, _ONE):
             pieces.append(piece)
             piece = ""
         else:
             piece += letter
-        at += 1
+        position += 1
     pieces.append(piece)
-    found: list[Question] = []
+    questions: list[Question] = []
     if len(pieces) == 1:
         return [OneOf(pa.repeat(scalar_of(piece, kind), 1))] if _ESCAPE not in text else []
     if pieces[0]:
-        found += _begins(pieces[0], kind)[:1]
+        questions += _begins(pieces[0], kind)[:1]
     if any(pieces):
-        found.append(Contains(tuple(one for one in pieces if one)))
-    return found
+        questions.append(Contains(tuple(text for text in pieces if text)))
+    return questions

@@ -58,24 +58,24 @@ def list_indices(
     ``with_empty``: also segments, and indices, that cover no live fragment. Raises
     CorruptFileError for an index section that cannot be read.
     """
-    found = read_indices(snapshot)
+    indices = read_indices(snapshot)
     ids = np.asarray(snapshot.manifest.fragments.counts().ids, np.int64)
     if different(ids).size != ids.size:
         return []
-    reuse = next((one for one in found if one.name == REUSE_INDEX), None)
+    reuse = next((index for index in indices if index.name == REUSE_INDEX), None)
     columns = {field.id: field.name for field in snapshot.manifest.schema.fields}
     places = RowPlaces(snapshot)
     listed = []
-    for name in sorted({one.name for one in found if one.kind in kinds}):
-        segments = [one for one in found if one.name == name]
+    for name in sorted({index.name for index in indices if index.kind in kinds}):
+        segments = [index for index in indices if index.name == name]
         kind, fields = segments[0].kind, segments[0].fields
-        is_alike = all((one.kind, one.fields) == (kind, fields) for one in segments)
+        is_alike = all((segment.kind, segment.fields) == (kind, fields) for segment in segments)
         if not is_alike or len(fields) != 1 or fields[0] not in columns:
             continue
-        mine = [segment_of(snapshot, one, ids, reuse, places) for one in segments]
-        mine = [one for one in mine if with_empty or one.covered.size]
+        mine = [segment_of(snapshot, segment, ids, reuse, places) for segment in segments]
+        mine = [segment for segment in mine if with_empty or segment.covered.size]
         if mine:
-            covered = different(np.concatenate([one.covered for one in mine]))
+            covered = different(np.concatenate([segment.covered for segment in mine]))
             listed.append(ListedIndex(name, kind, columns[fields[0]], tuple(mine), covered))
     return listed
 
@@ -90,16 +90,16 @@ def listed_once(
     """
     if snapshot.manifest.index_section is None:
         return None
-    known = next((one for one in snapshot.searches if isinstance(one, kind)), None)
-    if known is None:
+    listed = next((search for search in snapshot.searches if isinstance(search, kind)), None)
+    if listed is None:
         try:
-            known = make(snapshot)
+            listed = make(snapshot)
         except LanceError as error:
             problem = f"the list of indices cannot be read, and {instead}: {str(error)!r}"
             _warn_once(snapshot, "", problem)
             return None
-        snapshot.searches.append(known)
-    return known
+        snapshot.searches.append(listed)
+    return listed
 
 
 def report_unusable(
@@ -111,14 +111,15 @@ def report_unusable(
     """
     text = str(error)
     index = next(
-        (one for one in indices if any(part.index.uuid in text for part in one.segments)), None
+        (index for index in indices if any(part.index.uuid in text for part in index.segments)),
+        None,
     )
     if index is None:
         _warn_once(snapshot, text, f"an index cannot be used, and {instead}: {text!r}")
         return
     problem = error.problem if isinstance(error, CorruptFileError) else text
-    what = f"index {index.name!r} cannot be used, and {instead}: {problem!r}"
-    _warn_once(snapshot, index.name, f"{what}; {how_to_mend(snapshot, index)}")
+    warning = f"index {index.name!r} cannot be used, and {instead}: {problem!r}"
+    _warn_once(snapshot, index.name, f"{warning}; {how_to_mend(snapshot, index)}")
 
 
 def how_to_mend(snapshot: Snapshot, index: ListedIndex) -> str:
@@ -137,8 +138,8 @@ def how_to_mend(snapshot: Snapshot, index: ListedIndex) -> str:
     return f"build it again with {line.code}"
 
 
-def _warn_once(snapshot: Snapshot, key: str, what: str) -> None:
+def _warn_once(snapshot: Snapshot, key: str, warning: str) -> None:
     reported = _reported.setdefault(snapshot.files, set())
     if key not in reported:
         reported.add(key)
-        warnings.warn(what, stacklevel=5)
+        warnings.warn(warning, stacklevel=5)

@@ -115,10 +115,10 @@ _ALIASES = {"FTS": "INVERTED"}
 def builder_named(kind: str) -> tuple[str, IndexBuilder]:
     """Return the builder of a kind, and its usual name. Raises NotSupportedError."""
     name = _ALIASES.get(kind.upper(), kind.upper())
-    known = builders()
-    if name not in known:
+    names = builders()
+    if name not in names:
         raise NotSupportedError(f"an index of type {kind!r} cannot be built")
-    return name, known[name]
+    return name, names[name]
 
 
 def builder_of(index: IndexMetadata) -> tuple[str, IndexBuilder]:

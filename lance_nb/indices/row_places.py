@@ -36,52 +36,52 @@ class RowPlaces:
 
         Raises CorruptFileError.
         """
-        found, is_known = np.zeros(ids.size, np.uint64), np.zeros(ids.size, np.bool_)
+        addresses, is_known = np.zeros(ids.size, np.uint64), np.zeros(ids.size, np.bool_)
         order = np.argsort(ids, kind="stable")
         ordered = ids[order]
         for number in fragment_ids.tolist():
-            known = self._of(number)
+            row_ids = self._of(number)
             base = np.uint64(number << 32)
-            if isinstance(known, tuple):
-                first, count = known
+            if isinstance(row_ids, tuple):
+                first, count = row_ids
                 low = int(np.searchsorted(ordered, np.uint64(first)))
                 high = int(np.searchsorted(ordered, np.uint64(first + count)))
                 places = order[low:high]
-                found[places] = (ids[places] - np.uint64(first)) | base
-            elif known.size and ids.size:
-                at = np.minimum(np.searchsorted(ordered, known), ids.size - 1)
-                offsets = np.flatnonzero(ordered[at] == known)
-                places = order[at[offsets]]
-                found[places] = offsets.astype(np.uint64) | base
+                addresses[places] = (ids[places] - np.uint64(first)) | base
+            elif row_ids.size and ids.size:
+                positions = np.minimum(np.searchsorted(ordered, row_ids), ids.size - 1)
+                offsets = np.flatnonzero(ordered[positions] == row_ids)
+                places = order[positions[offsets]]
+                addresses[places] = offsets.astype(np.uint64) | base
             else:
                 continue
             is_known[places] = True
-        return found, is_known
+        return addresses, is_known
 
     def _in_fragment(self, ids: U64s, fragment_id: int) -> U64s:
-        known = self._of(fragment_id)
+        row_ids = self._of(fragment_id)
         base = np.uint64(fragment_id << 32)
-        if isinstance(known, tuple):
-            first, count = known
+        if isinstance(row_ids, tuple):
+            first, count = row_ids
             low = int(np.searchsorted(ids, np.uint64(first)))
             high = int(np.searchsorted(ids, np.uint64(first + count)))
             return (ids[low:high] - np.uint64(first)) | base
-        if not ids.size or not known.size:
+        if not ids.size or not row_ids.size:
             return NO_ROWS
-        at = np.minimum(np.searchsorted(ids, known), ids.size - 1)
-        return np.flatnonzero(ids[at] == known).astype(np.uint64) | base
+        positions = np.minimum(np.searchsorted(ids, row_ids), ids.size - 1)
+        return np.flatnonzero(ids[positions] == row_ids).astype(np.uint64) | base
 
     def _of(self, fragment_id: int) -> tuple[int, int] | U64s:
-        known = self._known.get(fragment_id)
-        if known is None:
-            known = self._known[fragment_id] = self._read(fragment_id)
-        return known
+        row_ids = self._known.get(fragment_id)
+        if row_ids is None:
+            row_ids = self._known[fragment_id] = self._read(fragment_id)
+        return row_ids
 
     def _read(self, fragment_id: int) -> tuple[int, int] | U64s:
         fragments = self._snapshot.manifest.fragments
         place = fragments.position_of(fragment_id)
-        found = None if place is None else fragment_row_ids(self._snapshot, fragments[place])
-        if found is None or not found.size:
+        row_ids = None if place is None else fragment_row_ids(self._snapshot, fragments[place])
+        if row_ids is None or not row_ids.size:
             return NO_ROWS
-        is_run = bool((found[1:] == found[:-1] + np.uint64(1)).all())
-        return (int(found[0]), int(found.size)) if is_run else found
+        is_run = bool((row_ids[1:] == row_ids[:-1] + np.uint64(1)).all())
+        return (int(row_ids[0]), int(row_ids.size)) if is_run else row_ids

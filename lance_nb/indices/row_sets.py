@@ -53,34 +53,36 @@ def tree_map_bitmaps(data: bytes | memoryview, path: str) -> dict[int, BitMap]:
     (count,) = _COUNT.unpack_from(view)
     if count > len(view) // _ENTRY.size:
         raise CorruptFileError(path, None, f"{count} entries of a set", f"{len(view)} bytes")
-    at = _COUNT.size
-    found: dict[int, BitMap] = {}
+    offset = _COUNT.size
+    bitmaps: dict[int, BitMap] = {}
     for number in range(count):
-        if at + _ENTRY.size > len(view):
+        if offset + _ENTRY.size > len(view):
             raise CorruptFileError(path, None, f"{count} entries in a set of rows", f"{number}")
-        key, size = _ENTRY.unpack_from(view, at)
-        at += _ENTRY.size
+        key, size = _ENTRY.unpack_from(view, offset)
+        offset += _ENTRY.size
         if not size:
             raise NotSupportedError(f"{path}: a set of all rows of a fragment is not read")
-        if at + size > len(view):
-            raise CorruptFileError(path, None, f"a bitmap of {size} bytes", f"{len(view) - at}")
-        if key in found:
+        if offset + size > len(view):
+            raise CorruptFileError(path, None, f"a bitmap of {size} bytes", f"{len(view) - offset}")
+        if key in bitmaps:
             raise CorruptFileError(path, None, "each key of a set of rows once", f"{key} twice")
-        found[key] = _bitmap(view[at : at + size], path)
-        at += size
-    if at != len(view):
-        raise CorruptFileError(path, None, "the end of a set of rows", f"{len(view) - at} bytes")
-    return found
+        bitmaps[key] = _bitmap(view[offset : offset + size], path)
+        offset += size
+    if offset != len(view):
+        raise CorruptFileError(
+            path, None, "the end of a set of rows", f"{len(view) - offset} bytes"
+        )
+    return bitmaps
 
 
 def rows_of_bitmaps(sets: Iterable[dict[int, BitMap]]) -> U64s:
     """Return the rows that are in some of the sets, ascending. Raises NotSupportedError."""
     by_key: dict[int, list[BitMap]] = {}
-    for one in sets:
-        for key, bitmap in one.items():
+    for set_ in sets:
+        for key, bitmap in set_.items():
             by_key.setdefault(key, []).append(bitmap)
     united = {key: BitMap.union(*by_key[key]) for key in sorted(by_key)}
-    if sum(len(one) for one in united.values()) > ROWS_MAX:
+    if sum(len(bitmap) for bitmap in united.values()) > ROWS_MAX:
         raise NotSupportedError(f"more than {ROWS_MAX:,} candidates")
     parts = [_numbers(key, bitmap) for key, bitmap in united.items()]
     return np.concatenate(parts) if parts else NO_ROWS
@@ -102,29 +104,29 @@ def set64_rows(data: bytes | memoryview, path: str) -> U64s:
     (count,) = _COUNT64.unpack_from(view)
     if count > len(view) // _KEY.size:
         raise CorruptFileError(path, None, f"{count} entries of a 64-bit set", f"{len(view)} bytes")
-    at, parts = _COUNT64.size, []
+    offset, parts = _COUNT64.size, []
     for number in range(count):
-        if at + _KEY.size > len(view):
+        if offset + _KEY.size > len(view):
             raise CorruptFileError(path, None, f"{count} entries in a 64-bit set", f"{number}")
-        (key,) = _KEY.unpack_from(view, at)
-        at += _KEY.size
-        size = portable_bytes(view[at:], path)
-        parts.append(_numbers(key, _bitmap(view[at : at + size], path)))
-        at += size
-    if at != len(view):
-        raise CorruptFileError(path, None, "the end of a 64-bit set", f"{len(view) - at} bytes")
+        (key,) = _KEY.unpack_from(view, offset)
+        offset += _KEY.size
+        size = portable_bytes(view[offset:], path)
+        parts.append(_numbers(key, _bitmap(view[offset : offset + size], path)))
+        offset += size
+    if offset != len(view):
+        raise CorruptFileError(path, None, "the end of a 64-bit set", f"{len(view) - offset} bytes")
     return joined(parts)
 
 
 def _bitmap(data: memoryview, path: str) -> BitMap:
     check_portable(data, path)
     try:
-        found = BitMap.deserialize(bytes(data))
+        bitmap = BitMap.deserialize(bytes(data))
     except ValueError as error:
         raise CorruptFileError(path, None, "a Roaring bitmap", str(error)) from error
-    if len(found) > ROWS_MAX:
-        raise NotSupportedError(f"{path}: a set of {len(found):,} rows is not read")
-    return found
+    if len(bitmap) > ROWS_MAX:
+        raise NotSupportedError(f"{path}: a set of {len(bitmap):,} rows is not read")
+    return bitmap
 
 
 def _numbers(key: int, offsets: BitMap) -> U64s:
@@ -135,8 +137,8 @@ def _numbers(key: int, offsets: BitMap) -> U64s:
 
 def joined(parts: Iterable[U64s]) -> U64s:
     """Return the numbers of all parts, ascending and different. Raises NotSupportedError."""
-    listed = [one for one in parts if one.size]
-    if sum(one.size for one in listed) > ROWS_MAX:
+    listed = [part for part in parts if part.size]
+    if sum(part.size for part in listed) > ROWS_MAX:
         raise NotSupportedError(f"more than {ROWS_MAX:,} candidates")
     if not listed:
         return NO_ROWS
@@ -145,19 +147,19 @@ def joined(parts: Iterable[U64s]) -> U64s:
 
 def ascending(rows: U64s) -> U64s:
     """Return the numbers ascending and different."""
-    found: U64s = different(rows)
-    return found
+    different_rows: U64s = different(rows)
+    return different_rows
 
 
-def common(one: U64s, other: U64s) -> U64s:
+def common(rows: U64s, other: U64s) -> U64s:
     """Return the numbers in both; both ascending."""
-    small, large = (one, other) if one.size <= other.size else (other, one)
+    small, large = (rows, other) if rows.size <= other.size else (other, rows)
     return small[among(small, large)]
 
 
-def without(rows: U64s, gone: U64s) -> U64s:
-    """Return the numbers that are not ``gone``; both ascending."""
-    return rows[~among(rows, gone)]
+def without(rows: U64s, removed: U64s) -> U64s:
+    """Return the numbers that are not ``removed``; both ascending."""
+    return rows[~among(rows, removed)]
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -228,8 +230,10 @@ def _serialized(sets: Places, rows: U64s, count: int, *, is_wide: bool) -> pa.Bi
     if is_array.all():
         out[np.repeat(data - container_at, cards) + np.arange(rows.size)] = low
     else:
-        kept = np.repeat(is_array, cards)
-        out[(np.repeat(data - container_at, cards) + np.arange(rows.size))[kept]] = low[kept]
+        array_cards = np.repeat(is_array, cards)
+        out[(np.repeat(data - container_at, cards) + np.arange(rows.size))[array_cards]] = low[
+            array_cards
+        ]
         for place in np.flatnonzero(~is_array).tolist():
             first = int(container_at[place])
             bits = np.zeros(1 << 16, np.bool_)

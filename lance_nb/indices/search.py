@@ -106,16 +106,16 @@ class ScalarSearch:
         is_denied = isinstance(expression, Call) and _negated(expression) is not None
         inner = _negated(expression) if isinstance(expression, Call) and is_denied else expression
         leaf = None if inner is None else leaf_of(inner)
-        found = None if leaf is None else self._counter(leaf.column.path)
-        if leaf is None or found is None:
+        num_rows = None if leaf is None else self._counter(leaf.column.path)
+        if leaf is None or num_rows is None:
             return None
 
         def chosen(keys: pa.Array) -> npt.NDArray[np.bool_]:
             true, null = leaf.test(keys)
             return ~(true | null) if is_denied else true
 
-        counted = self._guarded(lambda: self._count(found, leaf.column.type, chosen))
-        return None if counted is None else (counted, found.covered)
+        counted = self._guarded(lambda: self._count(num_rows, leaf.column.type, chosen))
+        return None if counted is None else (counted, num_rows.covered)
 
     def _count(self, index: ListedIndex, kind: pa.DataType, chosen: ChosenKeys) -> int:
         """Count the rows of the chosen keys; of most keys by those of the others.
@@ -127,11 +127,13 @@ class ScalarSearch:
         total = 0
         for segment in index.segments:
             reader = set_reader(index, segment, kind)
-            wanted = chosen(reader.keys)
-            is_most = 2 * int(np.count_nonzero(wanted)) > wanted.size
-            sets = reader.sets.read(~wanted if is_most else wanted)
-            found = int(segment.counts(sets).sum())
-            total += int(rows[among(ids, segment.covered)].sum()) - found if is_most else found
+            chosen_sets = chosen(reader.keys)
+            is_most = 2 * int(np.count_nonzero(chosen_sets)) > chosen_sets.size
+            sets = reader.sets.read(~chosen_sets if is_most else chosen_sets)
+            num_rows = int(segment.counts(sets).sum())
+            total += (
+                int(rows[among(ids, segment.covered)].sum()) - num_rows if is_most else num_rows
+            )
         return total
 
     def value_counts(self, column: str, condition: Filter | None = None) -> ValueCounts | None:
@@ -211,10 +213,10 @@ class ScalarSearch:
             return [f"index: not used, about {plan:,} rows may pass and a scan is cheaper"]
         total = len(self._snapshot.manifest.fragments)
         lines = []
-        for one, reason in names:
-            covered = f"{one.covered.size} of {total} fragments covered"
-            rest = ", the others are scanned" if one.covered.size < total else ""
-            lines.append(f"index: {one.words}, {covered}{rest}{reason}")
+        for index, reason in names:
+            covered = f"{index.covered.size} of {total} fragments covered"
+            scan_text = ", the others are scanned" if index.covered.size < total else ""
+            lines.append(f"index: {index.words}, {covered}{scan_text}{reason}")
         return lines
 
     @property
@@ -233,22 +235,22 @@ class ScalarSearch:
 
     def _plan(self, expression: Expression, depth: int) -> int | None:
         """Return about how many rows an answer will have; None if there is none."""
-        found = self._leaf(expression)
-        if found is not None:
-            leaf, index = found
-            return sum(one.reader().estimate(leaf) for one in index.segments)
+        searchable = self._leaf(expression)
+        if searchable is not None:
+            leaf, index = searchable
+            return sum(segment.reader().estimate(leaf) for segment in index.segments)
         if not isinstance(expression, Call) or depth > _DEPTH_MAX:
             return None
         if expression.kernel is comparison.all_of:
-            plans = [self._plan(one, depth + 1) for one in self._conjuncts(expression)]
-            known = [one for one in plans if one is not None]
-            return min(known, default=None)
+            plans = [self._plan(conjunct, depth + 1) for conjunct in self._conjuncts(expression)]
+            known_plans = [known_plan for known_plan in plans if known_plan is not None]
+            return min(known_plans, default=None)
         if expression.kernel is comparison.any_of:
             if len(expression.operands) > _PARTS_MAX:
                 return None
             total = 0
-            for one in expression.operands:
-                plan = self._plan(one, depth + 1)
+            for operand in expression.operands:
+                plan = self._plan(operand, depth + 1)
                 if plan is None:
                     return None
                 total += plan
@@ -264,8 +266,8 @@ class ScalarSearch:
         return None if leaf is None else self._index_for(leaf)
 
     def _index_for(self, leaf: Leaf) -> tuple[Leaf, ListedIndex] | None:
-        found = self._costs(leaf)
-        return (leaf, found[0][1]) if found else None
+        costs = self._costs(leaf)
+        return (leaf, costs[0][1]) if costs else None
 
     def _costs(self, leaf: Leaf) -> list[tuple[int, ListedIndex]]:
         """Return the indices that answer a condition with what each costs, the cheapest first.
@@ -278,7 +280,7 @@ class ScalarSearch:
             index
             for index in self._indices
             if (index.column,) == leaf.column.path
-            and all(one.reader().understands(leaf) for one in index.segments)
+            and all(segment.reader().understands(leaf) for segment in index.segments)
         ]
         if len(able) < 2:
             return [(0, index) for index in able]
@@ -286,23 +288,23 @@ class ScalarSearch:
         ids = self._snapshot.manifest.fragments.counts().ids
 
         def cost(index: ListedIndex) -> int:
-            estimate = sum(one.reader().estimate(leaf) for one in index.segments)
+            estimate = sum(segment.reader().estimate(leaf) for segment in index.segments)
             weight = 1 if index.kind in EXACT else _CANDIDATE
             return weight * estimate + int(rows[~among(ids, index.covered)].sum())
 
-        return sorted(((cost(index), index) for index in able), key=lambda one: one[0])
+        return sorted(((cost(index), index) for index in able), key=lambda pair: pair[0])
 
     def _conjuncts(self, expression: Call) -> list[Expression]:
         """Return the operands of AND; ranges of one column as one of them."""
         ranges: dict[Column, list[Leaf]] = {}
-        others: list[Expression] = []
-        for one in expression.operands[:_PARTS_MAX]:
-            leaf = leaf_of(one)
+        leaves: list[Expression] = []
+        for operand in expression.operands[:_PARTS_MAX]:
+            leaf = leaf_of(operand)
             if leaf is not None and leaf.asks(Between) is not None:
                 ranges.setdefault(leaf.column, []).append(leaf)
             else:
-                others.append(one)
-        return [*others, *(merged(leaves) for leaves in ranges.values())]
+                leaves.append(operand)
+        return [*leaves, *(merged(leaves) for leaves in ranges.values())]
 
     def _words(self, expression: Expression, depth: int) -> list[tuple[ListedIndex, str]]:
         """Return the indices that answer parts of the filter, and why each was chosen."""
@@ -311,23 +313,23 @@ class ScalarSearch:
         if costs:
             (cost, index), *others = costs
             dearer = "".join(
-                f", cheaper than {one.name!r} ({one.kind}): about {cost:,} rows against {more:,}"
-                for more, one in others
+                f", cheaper than {leaf.name!r} ({leaf.kind}): about {cost:,} rows against {more:,}"
+                for more, leaf in others
             )
             return [(index, dearer)]
         if not isinstance(expression, Call) or depth > _DEPTH_MAX:
             return []
         names: dict[str, tuple[ListedIndex, str]] = {}
-        for one in expression.operands[:_PARTS_MAX]:
-            names |= {found[0].name: found for found in self._words(one, depth + 1)}
+        for operand in expression.operands[:_PARTS_MAX]:
+            names |= {leaf[0].name: leaf for leaf in self._words(operand, depth + 1)}
         return list(names.values())
 
     # --- answers ----------------------------------------------------------------------------------
 
     def _part(self, expression: Expression, depth: int, *, with_nulls: bool) -> _Part | None:
-        found = self._leaf(expression)
-        if found is not None:
-            return _searched(*found, with_nulls=with_nulls)
+        leaf = self._leaf(expression)
+        if leaf is not None:
+            return _searched(*leaf, with_nulls=with_nulls)
         if not isinstance(expression, Call) or depth > _DEPTH_MAX:
             return None
         if expression.kernel is comparison.all_of:
@@ -342,13 +344,13 @@ class ScalarSearch:
         part = self._part(inner, depth + 1, with_nulls=True)
         if part is None or not part.is_exact or part.nulls is None:
             return None
-        rest = without(without(self._live_rows(part.covered), part.rows), part.nulls)
-        return replace(part, rows=rest)
+        outside = without(without(self._live_rows(part.covered), part.rows), part.nulls)
+        return replace(part, rows=outside)
 
     def _all_of(
         self, operands: Sequence[Expression], depth: int, *, with_nulls: bool, is_whole: bool
     ) -> _Part | None:
-        plans = [(self._plan(one, depth + 1), place) for place, one in enumerate(operands)]
+        plans = [(self._plan(operand, depth + 1), place) for place, operand in enumerate(operands)]
         cheap = sorted((plan, place) for plan, place in plans if plan is not None)
         if with_nulls and (len(cheap) < len(operands) or not is_whole):
             return None
@@ -380,8 +382,8 @@ class ScalarSearch:
         self, operands: Iterable[Expression], depth: int, *, with_nulls: bool
     ) -> _Part | None:
         result: _Part | None = None
-        for one in operands:
-            part = self._part(one, depth + 1, with_nulls=with_nulls)
+        for operand in operands:
+            part = self._part(operand, depth + 1, with_nulls=with_nulls)
             if part is None:
                 return None
             result = part if result is None else _either(result, part)
@@ -404,48 +406,48 @@ def _searched(leaf: Leaf, index: ListedIndex, *, with_nulls: bool) -> _Part:
     rows, nulls = [], []
     is_exact, knows_nulls = True, True
     for segment in index.segments:
-        found = segment.reader().search(leaf, with_nulls=with_nulls)
-        rows.append(segment.present(found.rows))
-        is_exact &= found.is_exact
-        if found.nulls is None:
+        rows_of_segment = segment.reader().search(leaf, with_nulls=with_nulls)
+        rows.append(segment.present(rows_of_segment.rows))
+        is_exact &= rows_of_segment.is_exact
+        if rows_of_segment.nulls is None:
             knows_nulls = False
         else:
-            nulls.append(segment.present(found.nulls))
+            nulls.append(segment.present(rows_of_segment.nulls))
     unknown = None if not knows_nulls else joined(nulls)
     return _Part(joined(rows), unknown, is_exact, index.covered, (index.words,))
 
 
-def _both(one: _Part, other: _Part) -> _Part:
+def _both(part: _Part, other: _Part) -> _Part:
     """Join by AND: null where neither is false, and not both are true."""
-    rows = common(one.rows, other.rows)
+    rows = common(part.rows, other.rows)
     nulls = None
-    if one.nulls is not None and other.nulls is not None:
-        possible = common(joined([one.rows, one.nulls]), joined([other.rows, other.nulls]))
+    if part.nulls is not None and other.nulls is not None:
+        possible = common(joined([part.rows, part.nulls]), joined([other.rows, other.nulls]))
         nulls = without(possible, rows)
-    covered = one.covered[among(one.covered, other.covered)]
-    words = tuple(dict.fromkeys((*one.words, *other.words)))
-    return _inside(_Part(rows, nulls, one.is_exact and other.is_exact, covered, words))
+    covered = part.covered[among(part.covered, other.covered)]
+    words = tuple(dict.fromkeys((*part.words, *other.words)))
+    return _inside(_Part(rows, nulls, part.is_exact and other.is_exact, covered, words))
 
 
-def _either(one: _Part, other: _Part) -> _Part:
+def _either(part: _Part, other: _Part) -> _Part:
     """Join by OR: null where none is true, and one is null."""
-    rows = joined([one.rows, other.rows])
+    rows = joined([part.rows, other.rows])
     nulls = None
-    if one.nulls is not None and other.nulls is not None:
-        nulls = without(joined([one.nulls, other.nulls]), rows)
-    covered = one.covered[among(one.covered, other.covered)]
-    words = tuple(dict.fromkeys((*one.words, *other.words)))
-    return _inside(_Part(rows, nulls, one.is_exact and other.is_exact, covered, words))
+    if part.nulls is not None and other.nulls is not None:
+        nulls = without(joined([part.nulls, other.nulls]), rows)
+    covered = part.covered[among(part.covered, other.covered)]
+    words = tuple(dict.fromkeys((*part.words, *other.words)))
+    return _inside(_Part(rows, nulls, part.is_exact and other.is_exact, covered, words))
 
 
 def _inside(part: _Part) -> _Part:
     """Drop rows of fragments that are not covered."""
 
-    def kept(rows: U64s) -> U64s:
+    def only_inside(rows: U64s) -> U64s:
         return rows[among((rows >> np.uint64(32)).astype(np.int64), part.covered)]
 
-    nulls = None if part.nulls is None else kept(part.nulls)
-    return replace(part, rows=ascending(kept(part.rows)), nulls=nulls)
+    nulls = None if part.nulls is None else only_inside(part.nulls)
+    return replace(part, rows=ascending(only_inside(part.rows)), nulls=nulls)
 
 
 def _negated(expression: Call) -> Expression | None:
@@ -462,7 +464,7 @@ def _indices_of(snapshot: Snapshot) -> tuple[ListedIndex, ...]:
     if data_format is None or data_format.version == _LEGACY:
         return ()  # scans of 0.1 files return some value in the place of a null
     order = list(KINDS)
-    return tuple(sorted(list_indices(snapshot, KINDS), key=lambda one: order.index(one.kind)))
+    return tuple(sorted(list_indices(snapshot, KINDS), key=lambda index: order.index(index.kind)))
 
 
 def scalar_search(snapshot: Snapshot) -> ScalarSearch | None:

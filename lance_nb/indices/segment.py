@@ -71,10 +71,10 @@ class Segment:
     def reader(self) -> IndexReader:
         """Open its files. Raises NotSupportedError, CorruptFileError, ObjectNotFoundError."""
         kind = KINDS[self.index.kind]
-        found: IndexReader = self.opened(
+        index_reader: IndexReader = self.opened(
             kind.files, kind.newest, lambda *files: opened(self.index.kind, list(files))
         )
-        return found
+        return index_reader
 
     def opened(self, names: Sequence[str], newest: int, make: Callable[..., Any]) -> Any:
         """Return what ``make`` makes of the files, made once for each handle of the dataset.
@@ -88,14 +88,14 @@ class Segment:
                 f"{newest} is known"
             )
         store, _ = self.snapshot.locations.locate("", self.index.base_id)
-        known = _opened.setdefault(self.snapshot.files, {})
+        opened = _opened.setdefault(self.snapshot.files, {})
         key = store.uri, self.index.uuid
-        if key not in known:
+        if key not in opened:
             files = [open_file(self.snapshot, self.index, name) for name in names]
-            while len(known) >= _SEGMENTS_MAX:
-                known.pop(next(iter(known)), None)
-            known[key] = make(*files)
-        return known[key]
+            while len(opened) >= _SEGMENTS_MAX:
+                opened.pop(next(iter(opened)), None)
+            opened[key] = make(*files)
+        return opened[key]
 
     def present(self, rows: U64s) -> U64s:
         """Return the addresses of those rows that live in fragments of the segment, ascending.
@@ -120,35 +120,35 @@ class Segment:
         rows are addresses they are counted as they are stored. Raises CorruptFileError.
         """
         if not self.by_address or self.reuse is not None:
-            present = [self.present(rows_of_bitmaps([one])) for one in sets]
-            found = [
-                one.size if chosen is None else np.count_nonzero(among(one, chosen))
-                for one in present
+            present = [self.present(rows_of_bitmaps([set_])) for set_ in sets]
+            counted = [
+                rows.size if chosen is None else np.count_nonzero(among(rows, chosen))
+                for rows in present
             ]
-            return np.array(found, np.int64)
-        wanted = None if chosen is None else bitmaps_of_rows(chosen)
-        known: dict[int, tuple[int, BitMap]] = {}
+            return np.array(counted, np.int64)
+        chosen_bitmaps = None if chosen is None else bitmaps_of_rows(chosen)
+        deleted_by_fragment: dict[int, tuple[int, BitMap]] = {}
         position_of = self.snapshot.manifest.fragments.position_of
         places = {number: position_of(number) for number in self.covered.tolist()}
         totals = np.zeros(len(sets), np.int64)
-        for place, one in enumerate(sets):
-            for number, offsets in one.items():
+        for place, set_ in enumerate(sets):
+            for number, offsets in set_.items():
                 fragment = places.get(number)
                 if fragment is None or not offsets:
                     self._check_newest(number << 32)
                     continue
-                if number not in known:
+                if number not in deleted_by_fragment:
                     count, deleted = self._rows_of(fragment)
-                    known[number] = count, BitMap(deleted)
-                count, gone = known[number]
+                    deleted_by_fragment[number] = count, BitMap(deleted)
+                count, deleted_rows = deleted_by_fragment[number]
                 self._check(number, offsets.max(), count)
-                if wanted is not None:
-                    mine = wanted.get(number)
+                if chosen_bitmaps is not None:
+                    mine = chosen_bitmaps.get(number)
                     totals[place] += 0 if mine is None else offsets.intersection_cardinality(mine)
                     continue
                 totals[place] += len(offsets)
-                if gone:
-                    totals[place] -= offsets.intersection_cardinality(gone)
+                if deleted_rows:
+                    totals[place] -= offsets.intersection_cardinality(deleted_rows)
         return totals
 
     def addresses(self, rows: U64s) -> tuple[U64s, Mask]:
@@ -157,23 +157,23 @@ class Segment:
             return rows, np.zeros(rows.size, np.bool_)
         self._check_newest(int(rows.max()))
         if not self.by_address:
-            found, is_known = self.places.addresses_of(rows, self.covered)
+            addresses, is_known = self.places.addresses_of(rows, self.covered)
         elif self.reuse is not None:
-            found, is_gone = rows.copy(), np.zeros(rows.size, np.bool_)
-            follow_addresses(self.reuse, found, is_gone, self.snapshot.manifest.path)
+            addresses, is_gone = rows.copy(), np.zeros(rows.size, np.bool_)
+            follow_addresses(self.reuse, addresses, is_gone, self.snapshot.manifest.path)
             is_known = ~is_gone
         else:
-            found, is_known = rows, np.ones(rows.size, np.bool_)
+            addresses, is_known = rows, np.ones(rows.size, np.bool_)
         is_live = np.zeros(rows.size, np.bool_)
-        if is_known.all() and bool((found[1:] > found[:-1]).all()):
-            for start, stop, live in self._parts(found):
+        if is_known.all() and bool((addresses[1:] > addresses[:-1]).all()):
+            for start, stop, live in self._parts(addresses):
                 is_live[start:stop] = live
-            return found, is_live
+            return addresses, is_live
         order = np.flatnonzero(is_known)
-        order = order[np.argsort(found[order])]
-        for start, stop, live in self._parts(found[order]):
+        order = order[np.argsort(addresses[order])]
+        for start, stop, live in self._parts(addresses[order]):
             is_live[order[start:stop]] = live
-        return found, is_live
+        return addresses, is_live
 
     def deleted(self, fragment_id: int) -> tuple[int, npt.NDArray[np.uint32]]:
         """Return how many rows a live fragment has, and which of them are deleted, ascending."""
@@ -208,8 +208,8 @@ class Segment:
         if not deleted.size:
             return np.ones(offsets.size, np.bool_)
         deleted = deleted.astype(np.uint64)
-        at = np.minimum(np.searchsorted(deleted, offsets), deleted.size - 1)
-        is_live: Mask = deleted[at] != offsets
+        positions = np.minimum(np.searchsorted(deleted, offsets), deleted.size - 1)
+        is_live: Mask = deleted[positions] != offsets
         return is_live
 
     def _rows_of(self, place: int) -> tuple[int, npt.NDArray[np.uint32]]:
@@ -222,23 +222,23 @@ class Segment:
             return count, none
         fragment = fragments[place]
         count = confirmed_rows(self.snapshot, fragment)
-        locations, known = self.snapshot.locations, self.snapshot.deletions
-        vector = read_deletions(locations, known, fragment, count)
+        locations, deletions = self.snapshot.locations, self.snapshot.deletions
+        vector = read_deletions(locations, deletions, fragment, count)
         return count, none if vector is None else vector.offsets()
 
     def _check_newest(self, row: int) -> None:
         """Refuse the greatest of rows where no row so new was ever written."""
         manifest = self.snapshot.manifest
-        newest, found, what = manifest.next_row_id - 1, row, "row ids"
+        newest, number, subject = manifest.next_row_id - 1, row, "row ids"
         if self.by_address:
             if manifest.max_fragment_id is None or row >> 32 <= manifest.max_fragment_id:
                 return
             # Manifests of old releases may have a number that is too low.
             newest = int(manifest.fragments.counts().ids.max(initial=manifest.max_fragment_id))
-            found, what = row >> 32, "fragments"
-        if found > newest:
+            number, subject = row >> 32, "fragments"
+        if number > newest:
             place = f"_indices/{self.index.uuid}"
-            raise CorruptFileError(place, None, f"{what} up to {newest}", str(found))
+            raise CorruptFileError(place, None, f"{subject} up to {newest}", str(number))
 
     def _check(self, fragment_id: int, last: int, count: int) -> None:
         """Refuse a row that a fragment of ``count`` rows never had."""

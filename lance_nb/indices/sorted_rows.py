@@ -203,10 +203,10 @@ def _eight_bytes(
     if content.size < 8:
         content = np.concatenate([content, np.zeros(8 - content.size, np.uint8)])
     last = content.size - 8
-    at = np.minimum(starts, last)
-    windows = np.lib.stride_tricks.sliding_window_view(content, 8)[at]
+    positions = np.minimum(starts, last)
+    windows = np.lib.stride_tricks.sliding_window_view(content, 8)[positions]
     keys = windows.view(">u8").reshape(-1).astype(np.uint64)
-    keys <<= (8 * np.minimum(starts - at, 7)).astype(np.uint64)
+    keys <<= (8 * np.minimum(starts - positions, 7)).astype(np.uint64)
     missing = np.clip(8 - lengths, 0, 8)
     cut = (8 * np.minimum(missing, 7)).astype(np.uint64)
     keys = (keys >> cut) << cut
@@ -221,8 +221,8 @@ def _order_of_repeated(values: pa.Array) -> Order:
     ranks = np.empty(order.size, np.int64)
     ranks[order] = np.arange(order.size)
     codes = encoded.indices
-    found = np.frombuffer(codes.buffers()[1], np.int32, len(codes), codes.offset * 4)
-    return _argsort(ranks[found])
+    value_codes = np.frombuffer(codes.buffers()[1], np.int32, len(codes), codes.offset * 4)
+    return _argsort(ranks[value_codes])
 
 
 def _common_prefix(
@@ -260,8 +260,8 @@ def grouped_rows(
 
     for batch in ordered:
         values = batch.column(0)
-        found = batch.column(1)
-        rows = np.frombuffer(found.buffers()[1], np.uint64, len(found), found.offset * 8)
+        numbers = batch.column(1)
+        rows = np.frombuffer(numbers.buffers()[1], np.uint64, len(numbers), numbers.offset * 8)
         starts = _group_starts(values)
         ends = np.append(starts[1:], rows.size)
         first = 0
@@ -312,10 +312,10 @@ def _group_starts(values: pa.Array) -> Order:
     return (np.append(0, starts) if first else starts).astype(np.int64)
 
 
-def _is_same(one: pa.Array, other: pa.Array) -> bool:
-    if one.null_count or other.null_count:
-        return bool(one.null_count == other.null_count)
-    return _group_starts(pa.concat_arrays([one, other])).size == 1
+def _is_same(array: pa.Array, other: pa.Array) -> bool:
+    if array.null_count or other.null_count:
+        return bool(array.null_count == other.null_count)
+    return _group_starts(pa.concat_arrays([array, other])).size == 1
 
 
 def _mask(values: pa.Array) -> npt.NDArray[np.bool_]:

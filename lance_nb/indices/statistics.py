@@ -29,28 +29,37 @@ def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
     ``not_read`` names what is missing where they are damaged, or of a newer version. Raises
     IndexNotFoundError.
     """
-    found = indices.statistics(snapshot, name)
-    if not found.get("not_read"):
-        return found
+    statistics = indices.statistics(snapshot, name)
+    if not statistics.get("not_read"):
+        return statistics
     segments = indices.segments_of(snapshot, name)
     kind = segments[0].kind
     try:
         if kind in STATISTICS:
-            said = {one.uuid: _of_scalars(snapshot, one) for one in segments}
+            statistics_by_uuid = {
+                segment.uuid: _of_scalars(snapshot, segment) for segment in segments
+            }
         elif kind == "Inverted":
-            said = {one.uuid: _of_texts(snapshot, one) for one in segments}
+            statistics_by_uuid = {
+                segment.uuid: _of_texts(snapshot, segment) for segment in segments
+            }
         else:
             listed = list_indices(snapshot, (KIND,))
-            index = next((one for one in listed if one.name == name), None)
+            index = next(
+                (listed_index for listed_index in listed if listed_index.name == name), None
+            )
             if index is None:
-                return found
-            said = _of_vectors(index)
+                return statistics
+            statistics_by_uuid = _of_vectors(index)
     except LanceError:
-        return found
-    parts = [{**one, **said.get(str(one["uuid"]), {})} for one in found["segments"]]
-    if len(said) < len(parts):  # a segment without live rows is not opened
-        return {**found, "indices": parts, "segments": parts}
-    return {**found, "indices": parts, "segments": parts, "not_read": []}
+        return statistics
+    parts = [
+        {**segment, **statistics_by_uuid.get(str(segment["uuid"]), {})}
+        for segment in statistics["segments"]
+    ]
+    if len(statistics_by_uuid) < len(parts):  # a segment without live rows is not opened
+        return {**statistics, "indices": parts, "segments": parts}
+    return {**statistics, "indices": parts, "segments": parts, "not_read": []}
 
 
 def _of_scalars(snapshot: Snapshot, segment: IndexMetadata) -> dict[str, Any]:
@@ -78,11 +87,11 @@ def _of_texts(snapshot: Snapshot, segment: IndexMetadata) -> dict[str, Any]:
 
 
 def _of_vectors(index: ListedIndex) -> dict[str, dict[str, Any]]:
-    return {one.index.uuid: _of_segment(opened_segment(one)) for one in index.segments}
+    return {segment.index.uuid: _of_segment(opened_segment(segment)) for segment in index.segments}
 
 
 def _of_segment(ivf: IvfSegment) -> dict[str, Any]:
-    storage = {key: one for key, one in ivf.settings.storage.items() if key not in _PLACES}
+    storage = {key: setting for key, setting in ivf.settings.storage.items() if key not in _PLACES}
     kind = ivf.kind.removeprefix("IVF_")
     return {
         "index_type": ivf.kind,
@@ -94,7 +103,7 @@ def _of_segment(ivf: IvfSegment) -> dict[str, Any]:
             "index_type": "HNSW" if kind.startswith("HNSW") else kind,
             "metric_type": ivf.metric,
         },
-        "partitions": [{"size": one} for one in ivf.lengths.tolist()],
+        "partitions": [{"size": length} for length in ivf.lengths.tolist()],
         "centroids": ivf.centroids.tolist(),
         "loss": ivf.loss,
         "index_file_version": "V3",

@@ -39,7 +39,7 @@ class Zones:
     def __init__(self, file: IndexFile) -> None:
         file.check_rows(ZONES_MAX)
         columns = file.read_all("fragment_id", "zone_start", "zone_length")
-        fragments, starts, self._lengths = (numbers(one, file.path) for one in columns)
+        fragments, starts, self._lengths = (numbers(column, file.path) for column in columns)
         ends = starts + self._lengths
         too_far = (starts >= _OFFSETS) | (self._lengths > _OFFSETS) | (ends > _OFFSETS)
         if bool((too_far | (fragments >= _OFFSETS)).any()):
@@ -118,8 +118,8 @@ class NullRows:
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the null values of a batch of values and rows."""
         if batch.column(0).null_count:
-            gone = batch.column(1).filter(batch.column(0).is_null())
-            self._parts.append(np.frombuffer(gone.buffers()[1], np.uint64, len(gone)))
+            null_rows = batch.column(1).filter(batch.column(0).is_null())
+            self._parts.append(np.frombuffer(null_rows.buffers()[1], np.uint64, len(null_rows)))
 
     def tree_map(self) -> bytes:
         """Return the set of all of them."""

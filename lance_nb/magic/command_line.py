@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         _convert_without_pandas()
     is_debug = "--debug" in words
-    words = [one for one in words if one != "--debug"]
+    words = [word for word in words if word != "--debug"]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # replace characters that the terminal cannot encode
             stream.reconfigure(errors="replace")
@@ -118,8 +118,8 @@ def _run(words: list[str]) -> int:
         show=dataset_summary, prog=PROG, ask=_ask if sys.stdin.isatty() else None
     )
     request = _request(context, words)
-    found = request.verb.run(context, request.arguments)
-    return _show(found, as_json=request.as_json)
+    result = request.verb.run(context, request.arguments)
+    return _show(result, as_json=request.as_json)
 
 
 class _PandasIsAbsent:
@@ -156,21 +156,21 @@ def _request(context: MagicContext, words: list[str]) -> Request:
     verb = find(words[0])
     if verb.name in _NOTEBOOK_ONLY:
         raise InvalidInputError(f"{verb.name}: edits are staged in a notebook; use %lance there")
-    rest = words[1:]
+    arguments = words[1:]
     if verb.needs_dataset or verb.is_text:
-        if not rest or rest[0].startswith("-"):
+        if not arguments or arguments[0].startswith("-"):
             raise InvalidInputError(f"usage: {PROG} {verb.name} URI ...; the dataset comes first")
-        context.open(rest.pop(0))
+        context.open(arguments.pop(0))
     if verb.is_text:
-        return parse_text(verb, " ".join(rest), PROG)
-    return parse_words([Word(one) for one in (verb.name, *rest)], PROG)
+        return parse_text(verb, " ".join(arguments), PROG)
+    return parse_words([Word(word) for word in (verb.name, *arguments)], PROG)
 
 
-def _show(found: object, *, as_json: bool) -> int:
-    if isinstance(found, Result):
-        _say(found.json() if as_json else found.picture.text)
-        return found.exit_code
-    _say(repr(found))
+def _show(result: object, *, as_json: bool) -> int:
+    if isinstance(result, Result):
+        _say(result.json() if as_json else result.picture.text)
+        return result.exit_code
+    _say(repr(result))
     return 0
 
 
@@ -188,19 +188,19 @@ def _version() -> int:
 
 def _help(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
-        usage, what = COMMANDS[words[0]]
-        _say(f"{PROG} {words[0]} {usage}\n{what}")
+        usage, description = COMMANDS[words[0]]
+        _say(f"{PROG} {words[0]} {usage}\n{description}")
         return 0
     if words:
         return _show(help_of(words[0], PROG), as_json=False)
-    for name, (usage, what) in COMMANDS.items():
-        _say(f"{PROG} {name} {usage}: {what}")
+    for name, (usage, description) in COMMANDS.items():
+        _say(f"{PROG} {name} {usage}: {description}")
     return _show(help_of_all(PROG, without=_NOTEBOOK_ONLY), as_json=False)
 
 
 def _demo(words: list[str]) -> int:
     """Write the demo dataset, and print how to explore it."""
-    paths = [one for one in words if not one.startswith("-")] or ["demo.lance"]
+    paths = [word for word in words if not word.startswith("-")] or ["demo.lance"]
     if len(paths) > 1 or set(words) - {*paths, "--force"}:
         raise InvalidInputError(f"usage: {PROG} demo {COMMANDS['demo'][0]}")
     _say(ensure(Path(paths[0]), force="--force" in words))
@@ -211,8 +211,8 @@ def _demo(words: list[str]) -> int:
 
 def _apart(words: list[str]) -> list[str]:
     """Write ``--option=value`` as two words."""
-    parts = (one.split("=", 1) if one.startswith("--") else [one] for one in words)
-    return [part for one in parts for part in one]
+    parts = (word.split("=", 1) if word.startswith("--") else [word] for word in words)
+    return [part for part_of_word in parts for part in part_of_word]
 
 
 def _view(words: list[str]) -> int:
@@ -220,17 +220,17 @@ def _view(words: list[str]) -> int:
     usage = f"usage: {PROG} view {COMMANDS['view'][0]}"
     words = _apart(words)
     targets, port, left = [], 0, iter(words)
-    for one in left:
-        if one == "--port":
+    for argument in left:
+        if argument == "--port":
             number = next(left, "")
             if not number.isdecimal() or int(number) > MAX_PORT:
                 raise InvalidInputError(f"--port takes a number up to {MAX_PORT}; {usage}")
             port = int(number)
-        elif one.startswith("-"):
-            if one not in {"--no-browser", "--read-only"}:
-                raise InvalidInputError(f"unknown option {one}; {usage}")
+        elif argument.startswith("-"):
+            if argument not in {"--no-browser", "--read-only"}:
+                raise InvalidInputError(f"unknown option {argument}; {usage}")
         else:
-            targets.append(one)
+            targets.append(argument)
     if len(targets) != 1:
         raise InvalidInputError(usage)
     try:
@@ -268,15 +268,15 @@ def _report(words: list[str]) -> int:
     usage = f"usage: {PROG} report {COMMANDS['report'][0]}"
     targets, target = [], None
     left = iter(_apart(words))
-    for one in left:
-        if one in {"-o", "--output"}:
+    for argument in left:
+        if argument in {"-o", "--output"}:
             target = next(left, None)
             if target is None:
                 raise InvalidInputError(usage)
-        elif one.startswith("-") and one != "-":
-            raise InvalidInputError(f"unknown option {one}; {usage}")
+        elif argument.startswith("-") and argument != "-":
+            raise InvalidInputError(f"unknown option {argument}; {usage}")
         else:
-            targets.append(one)
+            targets.append(argument)
     if not 1 <= len(targets) <= 2:
         raise InvalidInputError(usage)
     dataset = open_source(targets[0], targets[1] if len(targets) > 1 else None)
@@ -296,19 +296,19 @@ def _lab(words: list[str]) -> int:
         raise MissingPackageError("lab", "JupyterLab", "lance-nb[lab]") from error
     targets, options = [], []
     left = iter(words)
-    for one in left:
-        if not one.startswith("-"):
-            targets.append(one)
+    for argument in left:
+        if not argument.startswith("-"):
+            targets.append(argument)
             continue
-        name = one.lstrip("-")
+        name = argument.lstrip("-")
         takes_value = name in LabApp.aliases or ("." in name and "=" not in name)
         value = next(left, None) if takes_value else None  # --port 9999
-        options.append(one if value is None else f"{one}={value}")
+        options.append(argument if value is None else f"{argument}={value}")
     if len(targets) > 1:
         raise InvalidInputError(f"usage: {PROG} lab [URI] [options of JupyterLab]")
     notebook = [str(_notebook_for(targets[0]))] if targets else []
     # Also used in the printed address, for a machine without a browser.
-    notebook += [f"--LabApp.default_url=/lab/tree/{one}" for one in notebook]
+    notebook += [f"--LabApp.default_url=/lab/tree/{path}" for path in notebook]
     if (
         hasattr(os, "geteuid") and os.geteuid() == 0
     ):  # in a container; Jupyter refuses to start as root otherwise
@@ -344,9 +344,9 @@ def _notebook(uri: str) -> dict[str, object]:
         "%load_ext lance_nb\n%lance help",
     )
     cells: list[dict[str, object]] = [
-        {"cell_type": "code", "id": f"lance-{at}", "metadata": {}, "outputs": [],
+        {"cell_type": "code", "id": f"lance-{index}", "metadata": {}, "outputs": [],
          "execution_count": None, "source": source}
-        for at, source in enumerate(lines)
+        for index, source in enumerate(lines)
     ]  # fmt: skip
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}

@@ -65,8 +65,8 @@ class MagicContext:
 
     def open(self, uri: str, variable: str | None = None) -> LanceDataset:
         """Open a dataset and make it the current one; ``uri`` may be a variable with a dataset."""
-        found = self.namespace.get(uri) if uri.isidentifier() else None
-        dataset = found if isinstance(found, LanceDataset) else _opened(uri)
+        existing = self.namespace.get(uri) if uri.isidentifier() else None
+        dataset = existing if isinstance(existing, LanceDataset) else _opened(uri)
         self._check_no_staged_edits("open another dataset")
         self._variable = variable
         self.set_dataset(dataset)
@@ -85,10 +85,10 @@ class MagicContext:
         """Open the version of a ref, by default the current one."""
         if ref is None:
             return self.dataset
-        found = refs.resolve(self.dataset, ref)
-        if not isinstance(found, LanceDataset):
+        target = refs.resolve(self.dataset, ref)
+        if not isinstance(target, LanceDataset):
             raise InvalidInputError(f"{ref!r} is not a version of a dataset")
-        return found
+        return target
 
     def checkout_latest(self) -> LanceDataset:
         """Go to the newest version of the current branch, as every change does."""
@@ -121,17 +121,19 @@ class MagicContext:
         return card
 
     def _check_no_staged_edits(self, action: str) -> None:
-        if self._mine and any(one.id in self._mine for one in self.staging_area.open_cards):
+        if self._mine and any(
+            open_card.id in self._mine for open_card in self.staging_area.open_cards
+        ):
             raise InvalidInputError(
                 f"edits are staged: before you {action}, use %lance commit or %lance discard"
             )
 
 
 def _opened(uri: str) -> LanceDataset:
-    found = refs.open_source(uri)
-    if not isinstance(found, LanceDataset):
+    source = refs.open_source(uri)
+    if not isinstance(source, LanceDataset):
         raise InvalidInputError(f"{uri!r} is not a dataset")
-    return found
+    return source
 
 
 def variables_of(namespace: Mapping[str, Any]) -> dict[str, LanceDataset]:

@@ -143,7 +143,9 @@ def draw(label: str, moment: str, variant: int) -> bytes:
 
 
 def _rgb(colour: str) -> Plane:
-    return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)], np.float64)
+    return np.array(
+        [int(colour[position : position + 2], 16) for position in (1, 3, 5)], np.float64
+    )
 
 
 def png(pixels: Pixels, palette: Pixels) -> bytes:
@@ -258,15 +260,15 @@ class PhotoSource:
         label, words = rng.integers(0, len(LABELS), count), rng.integers(0, 4, count)
         place, moment = rng.integers(0, len(PLACES), count), rng.integers(0, len(MOMENTS), count)
         sizes = SIZES[rng.integers(0, len(SIZES), count)]
-        names = pa.array([MISSPELT.get(one, one) for one in LABELS])
+        names = pa.array([MISSPELT.get(label, label) for label in LABELS])
         tags = pa.array(TAG_LISTS, SCHEMA.field("tags").type)
-        said = ((label * 4 + words) * len(PLACES) + place) * len(MOMENTS) + moment
+        index = ((label * 4 + words) * len(PLACES) + place) * len(MOMENTS) + moment
         untitled = rng.random(count) < 0.025
         picture = (label * len(MOMENTS) + moment) * VARIANTS + rng.integers(0, VARIANTS, count)
         columns = [
             pa.array(ids),
             self._created(ids),
-            self.captions.take(pa.array(said, mask=untitled)),
+            self.captions.take(pa.array(index, mask=untitled)),
             names.take(pa.array(label)),
             pa.array(sizes[:, 0]),
             pa.array(sizes[:, 1]),
@@ -411,8 +413,8 @@ def _write_branches(dataset: LanceDataset, source: PhotoSource) -> None:
     with _commit_as(MARA, "Delete windows with low scores"):
         relabel.delete("label = 'window' AND score < 0.4")
     augmented = dataset.create_branch("augmented", dataset.version)
-    for count, what in ((600, "Add mirrored pictures"), (400, "Add cropped pictures")):
-        with _commit_as(TOM, what):
+    for count, description in ((600, "Add mirrored pictures"), (400, "Add cropped pictures")):
+        with _commit_as(TOM, description):
             augmented.insert(correct_labels(with_ratio(source.take(count))))
 
 
@@ -515,8 +517,8 @@ def _with_megapixels(photos: pa.Table) -> pa.Table:
 
 
 def _with(photos: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
-    at = photos.schema.get_field_index(name)
-    return photos.set_column(at, photos.schema.field(at), values)
+    position = photos.schema.get_field_index(name)
+    return photos.set_column(position, photos.schema.field(position), values)
 
 
 def _upsert(dataset: LanceDataset, photos: pa.Table) -> None:

@@ -105,9 +105,9 @@ class Provenance:
         settings = self.settings
         if settings is None:
             return {}
-        known = {hook.AUTHOR: settings.author, MESSAGE_PROPERTY: settings.message}
-        found = {name: value for name, value in known.items() if value}
-        return {**found, **running_cell()} if settings.records_cell else found
+        candidates = {hook.AUTHOR: settings.author, MESSAGE_PROPERTY: settings.message}
+        properties = {name: value for name, value in candidates.items() if value}
+        return {**properties, **running_cell()} if settings.records_cell else properties
 
 
 provenance = Provenance()
@@ -128,15 +128,15 @@ def running_cell() -> dict[str, str]:
     kernel = getattr(shell, "kernel", None)
     if kernel is None:
         return {}
-    found = {hook.NOTEBOOK: _notebook(shell)}
+    properties = {hook.NOTEBOOK: _notebook(shell)}
     request = _request(kernel)
     code = _mapping(request.get("content")).get("code")
     if isinstance(code, str):
         metadata = _mapping(request.get("metadata"))
-        found[hook.CELL_ID] = metadata.get("cellId") or metadata.get("cell_id")
-        found[hook.EXECUTION_COUNT] = _execution_count(shell)
-        found[hook.CODE_SHA256] = code_hash(code)
-    return {name: value for name, value in found.items() if isinstance(value, str) and value}
+        properties[hook.CELL_ID] = metadata.get("cellId") or metadata.get("cell_id")
+        properties[hook.EXECUTION_COUNT] = _execution_count(shell)
+        properties[hook.CODE_SHA256] = code_hash(code)
+    return {name: value for name, value in properties.items() if isinstance(value, str) and value}
 
 
 def code_hash(source: str) -> str:
@@ -155,8 +155,8 @@ def _execution_count(shell: Any) -> str | None:
 
     ``shell.execution_count`` is that number or the next one, depending on the release.
     """
-    known = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None)
-    return str(len(known) - 1) if isinstance(known, list) and len(known) > 1 else None
+    history = getattr(getattr(shell, "history_manager", None), "input_hist_raw", None)
+    return str(len(history) - 1) if isinstance(history, list) and len(history) > 1 else None
 
 
 def _notebook(shell: Any) -> str | None:

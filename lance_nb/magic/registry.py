@@ -99,12 +99,12 @@ class Request:
 def parse(line: str, prog: str = "%lance", fill: Fill | None = None) -> Request:
     """Parse a line; ``fill`` returns the text of a variable. Raises InvalidInputError."""
     target = _TARGET.match(line)
-    output, rest = target.groups() if target else (None, line)
-    name, _, words = rest.strip().partition(" ")
+    output, verb_words = target.groups() if target else (None, line)
+    name, _, words = verb_words.strip().partition(" ")
     if not name:
         raise InvalidInputError(f"{output} << must be followed by a verb, such as {output} << log")
     if name.lower() in _STATEMENTS:
-        name, words = "sql", rest
+        name, words = "sql", verb_words
     verb = find(name)
     if verb.is_text:
         return parse_text(verb, words, prog, output)
@@ -114,8 +114,8 @@ def parse(line: str, prog: str = "%lance", fill: Fill | None = None) -> Request:
 def parse_cell(line: str, cell: str, prog: str = "%%lance") -> Request:
     """Parse a cell of SQL, whose first line may have options. Raises InvalidInputError."""
     target = _TARGET.match(f"{line} ")
-    output, rest = target.groups() if target else (None, line)
-    request = parse_text(find("sql"), rest.removeprefix("sql"), prog, output)
+    output, words = target.groups() if target else (None, line)
+    request = parse_text(find("sql"), words.removeprefix("sql"), prog, output)
     if request.arguments.statement:
         raise InvalidInputError(
             f"{request.arguments.statement!r} is not an option of {prog}, which runs a cell "
@@ -126,26 +126,26 @@ def parse_cell(line: str, cell: str, prog: str = "%%lance") -> Request:
 
 def parse_text(verb: Verb, words: str, prog: str, output: str | None = None) -> Request:
     """Parse leading options; the rest is the text of the verb, unchanged."""
-    options, rest = [], words.strip()
-    while found := _OPTION.match(rest):
-        options += found.group().split()
-        rest = rest[found.end() :]
-    asked = _common(prog, output).parse_args(options)
-    said = Namespace(**{verb.arguments[0].flags[0]: rest})
-    return _request(verb, said, asked)
+    options, words_left = [], words.strip()
+    while match := _OPTION.match(words_left):
+        options += match.group().split()
+        words_left = words_left[match.end() :]
+    common = _common(prog, output).parse_args(options)
+    namespace = Namespace(**{verb.arguments[0].flags[0]: words_left})
+    return _request(verb, namespace, common)
 
 
 def parse_words(words: Sequence[Word], prog: str, output: str | None = None) -> Request:
     """Parse the words of a line. Raises InvalidInputError."""
-    plain, kept = _mask_dashed_words(words)
-    asked, others = _common(prog, output).parse_known_args(plain[1:])
+    plain, masked = _mask_dashed_words(words)
+    common, other_words = _common(prog, output).parse_known_args(plain[1:])
     verb = find(plain[0])
     parser = verb.parser(prog)
-    parser.words, parser.kept = tuple(others), kept
-    said = parser.parse_intermixed_args(others)
-    for name, value in vars(said).items():
-        setattr(said, name, _unmask(value, kept))
-    return _request(verb, said, asked)
+    parser.words, parser.kept = tuple(other_words), masked
+    namespace = parser.parse_intermixed_args(other_words)
+    for name, value in vars(namespace).items():
+        setattr(namespace, name, _unmask(value, masked))
+    return _request(verb, namespace, common)
 
 
 def _mask_dashed_words(words: Sequence[Word]) -> tuple[list[str], dict[str, str]]:
@@ -155,24 +155,24 @@ def _mask_dashed_words(words: Sequence[Word]) -> tuple[list[str], dict[str, str]
     of each placeholder.
     """
     plain: list[str] = []
-    kept: dict[str, str] = {}
-    known = {one.text for one in words}
-    for one in words:
-        if one.is_plain or not one.text.startswith("-"):
-            plain.append(one.text)
+    masked: dict[str, str] = {}
+    texts = {word.text for word in words}
+    for word in words:
+        if word.is_plain or not word.text.startswith("-"):
+            plain.append(word.text)
             continue
-        mark = f"\0{len(kept)}\0"
-        while mark in known:
+        mark = f"\0{len(masked)}\0"
+        while mark in texts:
             mark += "\0"
-        kept[mark] = one.text
+        masked[mark] = word.text
         plain.append(mark)
-    return plain, kept
+    return plain, masked
 
 
-def _unmask(value: Any, kept: dict[str, str]) -> Any:
+def _unmask(value: Any, masked: dict[str, str]) -> Any:
     if isinstance(value, list):
-        return [_unmask(one, kept) for one in value]
-    return kept.get(value, value) if isinstance(value, str) else value
+        return [_unmask(element, masked) for element in value]
+    return masked.get(value, value) if isinstance(value, str) else value
 
 
 def _common(prog: str, output: str | None) -> Parser:
@@ -183,10 +183,10 @@ def _common(prog: str, output: str | None) -> Parser:
     return common
 
 
-def _request(verb: Verb, said: Namespace, asked: Namespace) -> Request:
-    if asked.output_name is not None and not asked.output_name.isidentifier():
-        raise InvalidInputError(f"{asked.output_name!r} is not a variable name")
-    return Request(verb, said, asked.output_name, asked.as_json, asked.is_silent)
+def _request(verb: Verb, arguments: Namespace, common: Namespace) -> Request:
+    if common.output_name is not None and not common.output_name.isidentifier():
+        raise InvalidInputError(f"{common.output_name!r} is not a variable name")
+    return Request(verb, arguments, common.output_name, common.as_json, common.is_silent)
 
 
 COMMON = (
@@ -213,10 +213,10 @@ def help_of(name: str, prog: str = "%lance") -> Result:
     """Return the help of one verb: synopsis, arguments, options, example."""
     verb = find(name)
     lines = [text.line(verb.synopsis(prog)), verb.help]
-    common = COMMON if prog == MAGIC else [one for one in COMMON if one[0] in IN_TERMINALS]
+    common = COMMON if prog == MAGIC else [option for option in COMMON if option[0] in IN_TERMINALS]
     if verb.example:
         lines.append(f"Example: {_example(verb, prog)}")
-    rows = [*((_argument_name(one), one.help) for one in verb.arguments), *common]
+    rows = [*((_argument_name(argument), argument.help) for argument in verb.arguments), *common]
     data = {"verb": verb.name, "usage": verb.usage, "help": verb.help, "example": verb.example}
     picture = render_table(f"{prog} {verb.name}", tuple(lines), (("argument", "meaning"), rows))
     return Result(data, picture, data)
@@ -250,5 +250,9 @@ def _markdown(words: str) -> str:
     return words.replace("|", "\\|")
 
 
-def _argument_name(one: Argument) -> str:
-    return ", ".join(one.flags) if one.is_option else str(one.options.get("metavar", one.flags[0]))
+def _argument_name(argument: Argument) -> str:
+    return (
+        ", ".join(argument.flags)
+        if argument.is_option
+        else str(argument.options.get("metavar", argument.flags[0]))
+    )

@@ -89,16 +89,16 @@ class LanceMagics(Magics):
     @line_cell_magic
     def lance(self, line: str, cell: str | None = None) -> object:
         """Explore a Lance dataset; a cell is SQL."""
-        rest = _DEBUG.sub(lambda found: found[1] or "", line)
-        is_debug = rest != line
+        statement = _DEBUG.sub(lambda match: match[1] or "", line)
+        is_debug = statement != line
         try:
-            return self._run(rest, cell)
+            return self._run(statement, cell)
         except LanceError as error:
             if is_debug:
                 sys.stderr.write(visible_lines(traceback.format_exc()))
             verb = _verb_of(line) if cell is None else "sql"
-            said = one_line(error).removeprefix(f"{verb}: ")
-            raise UsageError(f"{MAGIC} {text.name(verb)}: {said}") from None
+            problem = one_line(error).removeprefix(f"{verb}: ")
+            raise UsageError(f"{MAGIC} {text.name(verb)}: {problem}") from None
 
     def _run(self, line: str, cell: str | None) -> object:
         self.context.settings = Settings(self.versions_shown, self.rows_shown)
@@ -133,30 +133,30 @@ class LanceMagics(Magics):
         )
 
     def _kept(self, request: Request) -> object:
-        found = request.verb.run(self.context, request.arguments)
+        result = request.verb.run(self.context, request.arguments)
         if request.output is not None:
             self.context.namespace[request.output] = (
-                found.value if isinstance(found, Result) else found
+                result.value if isinstance(result, Result) else result
             )
         if request.is_silent:
             return None
         if not request.as_json:
-            return found
-        answer = found if isinstance(found, Result) else dataset_summary(self.context.dataset)
+            return result
+        answer = result if isinstance(result, Result) else dataset_summary(self.context.dataset)
         return JsonText(answer.json())
 
 
 def _verb_of(line: str) -> str:
     """Return the verb of a line, for an error message."""
-    first, _, rest = line.partition("<<")
-    words = (rest if len(first.split()) == 1 and rest.strip() else line).split()
+    first, _, after = line.partition("<<")
+    words = (after if len(first.split()) == 1 and after.strip() else line).split()
     return words[0] if words else "help"
 
 
 def _help_result(words: Sequence[str]) -> Result | JsonText:
-    names = [one for one in words if one not in {*_HELP, "--json"}]
-    found = help_of(names[0]) if names else help_of_all()
-    return JsonText(found.json()) if "--json" in words else found
+    names = [word for word in words if word not in {*_HELP, "--json"}]
+    help_result = help_of(names[0]) if names else help_of_all()
+    return JsonText(help_result.json()) if "--json" in words else help_result
 
 
 LanceMagics.lance.__doc__ = docstring()
@@ -194,11 +194,11 @@ class Matcher:
     def install(cls, shell: InteractiveShell, context: MagicContext) -> None:
         """Add a matcher to a shell; one that is there already is replaced."""
         cls.uninstall(shell)
-        made = cls(context)
+        magics = cls(context)
 
         @context_matcher(identifier="lance_nb")  # type: ignore[untyped-decorator]
         def match(context: CompletionContext) -> SimpleMatcherResult:
-            return made.match(context.line_with_cursor.split("\n")[-1][: context.cursor_position])
+            return magics.match(context.line_with_cursor.split("\n")[-1][: context.cursor_position])
 
         shell.Completer.custom_matchers.append(match)
 
@@ -206,26 +206,28 @@ class Matcher:
     def uninstall(shell: InteractiveShell) -> None:
         """Remove the matcher."""
         matchers = shell.Completer.custom_matchers
-        matchers[:] = [one for one in matchers if _identifier(one) != "lance_nb"]
+        matchers[:] = [matcher for matcher in matchers if _identifier(matcher) != "lance_nb"]
 
     def match(self, line: str) -> SimpleMatcherResult:
         """Complete the last word of a line."""
-        found = next((line.lstrip()[len(one) :] for one in _PREFIXES
-                      if line.lstrip().startswith(one)), None)  # fmt: skip
-        if found is None:
+        command = next((line.lstrip()[len(prefix) :] for prefix in _PREFIXES
+                      if line.lstrip().startswith(prefix)), None)  # fmt: skip
+        if command is None:
             return {"completions": [], "suppress": False}
-        words = found.split(" ")
+        words = command.split(" ")
         token, offered = self._offered(words[:-1], words[-1])
-        fits = [one for one in dict.fromkeys(offered) if one.startswith(token)][:MAX_OFFERED]
+        fits = [candidate for candidate in dict.fromkeys(offered) if candidate.startswith(token)][
+            :MAX_OFFERED
+        ]
         return {
-            "completions": [SimpleCompletion(one, type="lance") for one in fits],
+            "completions": [SimpleCompletion(fit, type="lance") for fit in fits],
             "suppress": bool(fits),
             "matched_fragment": token,
         }
 
     def _offered(self, before: list[str], word: str) -> tuple[str, Iterable[str]]:
         """Return the part of the word to complete, and the candidates."""
-        before = [one for one in before if one]
+        before = [word for word in before if word]
         if not before:
             return word, [*VERBS, "help"]
         if before[0] == "help":
@@ -251,7 +253,7 @@ class Matcher:
         if kind == argument_kinds.URI:
             return [*variables_of(self._context.namespace), *_datasets(word)]
         if kind == argument_kinds.VARIABLE:
-            return [one for one in self._context.namespace if not one.startswith("_")]
+            return [name for name in self._context.namespace if not name.startswith("_")]
         if not self._context.is_open:
             return []
         if kind == argument_kinds.COLUMN:
@@ -269,25 +271,30 @@ class Matcher:
     def _refs(self) -> list[str]:
         """List refs: names first, then the newest version numbers."""
         dataset = self._context.dataset
-        made, of, names = self._names
-        if of is dataset and time.monotonic() - made < SECONDS_KEPT:
+        stamp, of, names = self._names
+        if of is dataset and time.monotonic() - stamp < SECONDS_KEPT:
             return names
         try:
             branches, tags = dataset.branches.names(), dataset.tags.names()
             newest = dataset.version_numbers()[: -_NEWEST_VERSIONS - 1 : -1]
         except LanceError:
             return []
-        names = ["main", *branches, *tags, *(f"tag:{one}" for one in tags), "HEAD", "HEAD~1"]
-        names += [str(one) for one in newest] + [f"{one}:" for one in branches]
+        names = ["main", *branches, *tags, *(f"tag:{tag}" for tag in tags), "HEAD", "HEAD~1"]
+        names += [str(branch) for branch in newest] + [f"{branch}:" for branch in branches]
         self._names = (time.monotonic(), dataset, names)
         return names
 
 
 def _next_argument(verb: Verb, before: list[str]) -> Argument | None:
     """Return the argument whose value comes next."""
-    by_flag = {flag: one for one in verb.arguments if one.is_option for flag in one.flags}
-    positional = [one for one in verb.arguments if not one.is_option]
-    at, waiting = 0, None
+    by_flag = {
+        flag: argument
+        for argument in verb.arguments
+        if argument.is_option
+        for flag in argument.flags
+    }
+    positional = [argument for argument in verb.arguments if not argument.is_option]
+    position, waiting = 0, None
     for word in before:
         if waiting is not None:
             waiting = None
@@ -296,19 +303,19 @@ def _next_argument(verb: Verb, before: list[str]) -> Argument | None:
             has_value = option is not None and "action" not in option.options
             waiting = option if has_value else None
         else:
-            at += 1
+            position += 1
     if waiting is not None:
         return waiting
-    if at < len(positional):
-        return positional[at]
+    if position < len(positional):
+        return positional[position]
     last = positional[-1] if positional else None
     return last if last is not None and last.options.get("nargs") in {"+", "*"} else None
 
 
 def _options(verb: Verb) -> Iterator[str]:
-    for one in verb.arguments:
-        if one.is_option:
-            yield from one.flags
+    for argument in verb.arguments:
+        if argument.is_option:
+            yield from argument.flags
     yield from argument_kinds.COMMON_FLAGS
 
 
@@ -319,11 +326,15 @@ def _datasets(word: str) -> list[str]:
     prefix = word[: max(word.rfind("/"), word.rfind(os.sep)) + 1]
     folder = Path(prefix or ".")
     try:
-        found = sorted(one for one in folder.iterdir() if one.is_dir())[:MAX_OFFERED]
+        folders = sorted(entry for entry in folder.iterdir() if entry.is_dir())[:MAX_OFFERED]
     except OSError:
         return []
-    shown = [one for one in found if not one.name.startswith((".", "_"))]
-    return [prefix + one.name + ("" if (one / "_versions").is_dir() else "/") for one in shown]
+    shown = [
+        folder_entry for folder_entry in folders if not folder_entry.name.startswith((".", "_"))
+    ]
+    return [
+        prefix + entry.name + ("" if (entry / "_versions").is_dir() else "/") for entry in shown
+    ]
 
 
 def _identifier(matcher: Any) -> str:

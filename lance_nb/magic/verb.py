@@ -94,8 +94,10 @@ class Verb:
         """Return the argument parser of the verb."""
         usage = self.synopsis(prog).replace("%", "%%")
         parser = Parser(prog=f"{prog} {self.name}", usage=usage, add_help=False)
-        for one in self.arguments:
-            parser.add_argument(*one.flags, help=one.help.replace("%", "%%"), **one.options)
+        for argument in self.arguments:
+            parser.add_argument(
+                *argument.flags, help=argument.help.replace("%", "%%"), **argument.options
+            )
         return parser
 
 
@@ -141,7 +143,7 @@ class Parser(argparse.ArgumentParser):
         return f"; did you mean {near[0]!r}?" if near else ""
 
     def _of_unrecognized(self, wrong: str) -> str:
-        flags = [flag for one in self._actions for flag in one.option_strings]
+        flags = [flag for action in self._actions for flag in action.option_strings]
         is_flag = wrong.startswith("-")
         if not is_flag and "--message" in flags and wrong in self.words:
             return f"; did you mean -m {wrong!r}?"
@@ -154,17 +156,19 @@ class Parser(argparse.ArgumentParser):
         return "; quote arguments that contain spaces" if is_split else ""
 
 
-def _argument_synopsis(one: Argument) -> str:
-    many = one.options.get("nargs")
-    choices = "|".join(one.options.get("choices", ()))
-    name = one.options.get("metavar") or one.flags[-1].lstrip("-").upper().replace("-", "_")
-    if not one.is_option:
+def _argument_synopsis(argument: Argument) -> str:
+    count = argument.options.get("nargs")
+    choices = "|".join(argument.options.get("choices", ()))
+    name = argument.options.get("metavar") or argument.flags[-1].lstrip("-").upper().replace(
+        "-", "_"
+    )
+    if not argument.is_option:
         word = choices or str(name)
-        ending = "..." if many in {"+", "*"} else ""
-        return f"[{word}{ending}]" if many in {"?", "*"} else f"{word}{ending}"
-    takes_value = one.options.get("action") not in {"store_true", "store_const"}
-    value = one.options.get("metavar") or choices or name
-    return f"[{one.flags[0]}{f' {value}' if takes_value else ''}]"
+        ending = "..." if count in {"+", "*"} else ""
+        return f"[{word}{ending}]" if count in {"?", "*"} else f"{word}{ending}"
+    takes_value = argument.options.get("action") not in {"store_true", "store_const"}
+    value = argument.options.get("metavar") or choices or name
+    return f"[{argument.flags[0]}{f' {value}' if takes_value else ''}]"
 
 
 MAX_ROWS = 1000
@@ -214,7 +218,9 @@ def records_result(
     head = tuple(map(text.name, records[0])) if records else ()
     rows = [tuple(map(word, record.values())) for record in records[:MAX_ROWS]]
     numeric = {
-        at for at, key in enumerate(records[0] if records else ()) if _is_number(records[0][key])
+        index
+        for index, key in enumerate(records[0] if records else ())
+        if _is_number(records[0][key])
     }
     note = _more(len(records) - MAX_ROWS, "row")
     picture = render_table(heading, tuple(lines), (head, rows), numeric=numeric, note=note)
@@ -233,8 +239,8 @@ def table_result(
     columns = [[data_word(value) for value in to_python(column)] for column in first.columns]
     rows = list(zip(*columns, strict=True)) if columns else []
     numeric = {
-        at
-        for at, field_ in enumerate(table.schema)
+        index
+        for index, field_ in enumerate(table.schema)
         if pa.types.is_integer(field_.type) or pa.types.is_floating(field_.type)
     }
     names = tuple(map(text.name, table.column_names))
@@ -247,9 +253,9 @@ def text_result(
     heading: str, lines: Iterable[str], *, value: Any = None, data: Any = None, exit_code: int = 0
 ) -> Result:
     """Return a result that shows a heading and lines of text."""
-    said = tuple(lines)
-    picture = render_table(heading, said, ((), []))
-    return Result(value, picture, list(said) if data is None else data, exit_code)
+    text_lines = tuple(lines)
+    picture = render_table(heading, text_lines, ((), []))
+    return Result(value, picture, list(text_lines) if data is None else data, exit_code)
 
 
 @dataclass(frozen=True, slots=True)

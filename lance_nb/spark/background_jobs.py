@@ -203,8 +203,8 @@ def jobs() -> tuple[Job, ...]:
 def _reports(verb: Callable[..., Any]) -> bool:
     """Whether a function takes ``progress`` and ``stop``."""
     parameters = inspect.signature(verb).parameters.values()
-    names = {one.name for one in parameters}
-    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    names = {parameter.name for parameter in parameters}
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
     return {"progress", "stop"} <= names or (takes_any and verb.__module__.startswith("lance_nb"))
 
 

@@ -57,13 +57,13 @@ class WritePartition:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the partition and yield the metadata of its fragments, or a LanceError."""
         try:
-            found: Any = self.rows.write_of_spark(rows_sent(batches, self.names))
+            result: Any = self.rows.write_of_spark(rows_sent(batches, self.names))
         except StorageError:
             raise  # possibly transient: Spark retries the task
         except LanceError as error:
-            found = error
-        self.counter.add(rows_of(found))
-        yield result_batch(found)
+            result = error
+        self.counter.add(rows_of(result))
+        yield result_batch(result)
 
 
 def rows_sent(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -78,7 +78,7 @@ def rows_sent(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterat
 def plan_frame(
     target: Destination,
     frame: DataFrame,
-    wanted: WriteSettings = APPEND,
+    write_settings: WriteSettings = APPEND,
     dimensions: Mapping[str, int] | None = None,
 ) -> Plan:
     """Plan to append a DataFrame, to overwrite with it, or to create a dataset from it.
@@ -86,7 +86,7 @@ def plan_frame(
     ``dimensions``: arrays that are vectors, and their lengths. Raises DatasetAlreadyExistsError,
     SchemaMismatchError, InvalidInputError.
     """
-    rows = RowWriter.of_frame(target, new_schema(frame.schema, dimensions), wanted)
+    rows = RowWriter.of_frame(target, new_schema(frame.schema, dimensions), write_settings)
 
     def run_job(options: RunOptions, watch: ProgressReporter) -> list[Any]:
         from lance_nb.spark.frame_batches import FrameBatches  # needs PySpark
@@ -98,17 +98,17 @@ def plan_frame(
             job = sent.frame.mapInArrow(write, RESULT_DDL)
         return collect_results(job, counter, options, watch, sent.properties)
 
-    return replace(rows.plan(wanted.mode, "a DataFrame"), run_job=run_job)
+    return replace(rows.plan(write_settings.mode, "a DataFrame"), run_job=run_job)
 
 
 def clustered(frame: DataFrame, columns: Sequence[str] | str) -> DataFrame:
     """Sort the rows of a DataFrame into partitions by columns. Raises InvalidInputError."""
     names = [columns] if isinstance(columns, str) else list(columns)
-    unknown = [one for one in names if one not in frame.columns]
+    unknown = [name for name in names if name not in frame.columns]
     if unknown or not names:
-        known = ", ".join(frame.columns)
-        what = f"no column {unknown[0]!r}" if unknown else "cluster_by names no column"
-        raise InvalidInputError(f"{what}; columns: {known}")
+        column_names = ", ".join(frame.columns)
+        problem = f"no column {unknown[0]!r}" if unknown else "cluster_by names no column"
+        raise InvalidInputError(f"{problem}; columns: {column_names}")
     by = [frame[name] for name in names]
     return frame.repartitionByRange(*by).sortWithinPartitions(*by)
 
@@ -128,14 +128,14 @@ def collect_results(
     def tell(num_done: int, num_tasks: int, num_rows: int) -> None:
         watch.tasks(TaskProgress(num_done, num_tasks, 0, 0, num_rows))
 
-    what = "lance_nb: write a DataFrame"
-    action = SparkJob(job.sparkSession, what, job.collect, properties)
-    found = action.finish(counter, tell, options.is_stopped)
-    results = [result_of_row(row) for row in found]
-    for one in results:
-        if isinstance(one, LanceError):
-            raise one
-    num_rows = sum(rows_of(one) for one in results)
+    description = "lance_nb: write a DataFrame"
+    action = SparkJob(job.sparkSession, description, job.collect, properties)
+    collected = action.finish(counter, tell, options.is_stopped)
+    results = [result_of_row(row) for row in collected]
+    for result in results:
+        if isinstance(result, LanceError):
+            raise result
+    num_rows = sum(rows_of(result) for result in results)
     watch.tasks(TaskProgress(len(results), len(results), 0, 0, num_rows))
     return results
 
@@ -143,8 +143,8 @@ def collect_results(
 def is_dataframe(value: object) -> bool:
     """Whether a value is a Spark DataFrame. Does not import PySpark."""
     return any(
-        one.__module__.startswith("pyspark.sql") and one.__name__ == "DataFrame"
-        for one in type(value).__mro__
+        base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame"
+        for base in type(value).__mro__
     )
 
 
@@ -235,24 +235,24 @@ def read(
     source. On Connect, and for metadata tables and change feeds, ``format("lance_nb")`` is used.
     """
     session = spark or find_session() or start_session()
-    wanted: Mapping[str, Any] = {
+    settings: Mapping[str, Any] = {
         "columns": None if columns is None else json.dumps(columns),
         STORAGE_OPTIONS: None if storage_options is None else json.dumps(dict(storage_options)),
         "filter": filter,
         **options,
     }
-    said = with_one_spelling(
-        {name: _text(value) for name, value in wanted.items() if value is not None}
+    reader_options = with_one_spelling(
+        {name: _text(value) for name, value in settings.items() if value is not None}
     )
     if isinstance(target, LanceDataset):
-        said = _pinned(said, target)
-        said["path"] = PinnedVersion.of(target).uri
+        reader_options = _pinned(reader_options, target)
+        reader_options["path"] = PinnedVersion.of(target).uri
     else:
-        said["path"] = os.fspath(target)
-    if is_connect(session) or not {"table", "readchangefeed"}.isdisjoint(said):
+        reader_options["path"] = os.fspath(target)
+    if is_connect(session) or not {"table", "readchangefeed"}.isdisjoint(reader_options):
         register_source(session)
-        return session.read.format("lance_nb").options(**said).load()
-    plan = ReadPlan.of(SourceOptions.of(said))
+        return session.read.format("lance_nb").options(**reader_options).load()
+    plan = ReadPlan.of(SourceOptions.of(reader_options))
     from lance_nb.spark.scan_frames import ScanCount, dataframe_of_parts  # needs PySpark
 
     parts = [ReadPart(plan, ids) for ids in plan.parts(num_cores(session))]
@@ -263,11 +263,13 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _pinned(said: dict[str, str], dataset: LanceDataset) -> dict[str, str]:
+def _pinned(options: dict[str, str], dataset: LanceDataset) -> dict[str, str]:
     """Add the version of an open dataset. Raises InvalidInputError if another one is given."""
-    if given := [name for name in _REFS if name in said]:
-        raise InvalidInputError(f"the dataset is already open at a version: leave out {given[0]!r}")
+    if refs_given := [name for name in _REFS if name in options]:
+        raise InvalidInputError(
+            f"the dataset is already open at a version: leave out {refs_given[0]!r}"
+        )
     pinned = PinnedVersion.of(dataset)
     ref = {"branch": pinned.branch, "version": str(pinned.version)}
     stored = {STORAGE_OPTIONS: pinned.options_json, "allowbases": pinned.bases_json}
-    return {key: text for key, text in {**stored, **said, **ref}.items() if text}
+    return {key: text for key, text in {**stored, **options, **ref}.items() if text}

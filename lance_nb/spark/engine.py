@@ -148,9 +148,9 @@ def progress_of_results(tasks: Sequence[Task], results: Mapping[int, Any]) -> Ta
     return TaskProgress(
         len(results),
         len(tasks),
-        sum(tasks[at].size_bytes for at in results),
+        sum(tasks[number].size_bytes for number in results),
         sum(task.size_bytes for task in tasks),
-        sum(rows_of(one) for one in results.values()),
+        sum(rows_of(result) for result in results.values()),
     )
 
 
@@ -181,15 +181,15 @@ class LocalEngine:
         threads = _num_threads(tasks)
         if threads > 1:
             return _on_threads(tasks, threads, report, stop)
-        found: list[Any] = []
+        results: list[Any] = []
         counted = TaskCounter(tasks)
         with synced_together():
-            for at, task in enumerate(tasks):
+            for position, task in enumerate(tasks):
                 if stop():
-                    raise RunCancelledError(at, len(tasks))
-                found.append(task.run())
-                report(counted.after(task, found[-1]))
-        return found
+                    raise RunCancelledError(position, len(tasks))
+                results.append(task.run())
+                report(counted.after(task, results[-1]))
+        return results
 
 
 def _num_threads(tasks: Sequence[Task]) -> int:
@@ -200,22 +200,22 @@ def _num_threads(tasks: Sequence[Task]) -> int:
 
 
 def _on_threads(tasks: Sequence[Task], threads: int, report: Report, stop: Stop) -> list[Any]:
-    found: dict[int, Any] = {}
+    results: dict[int, Any] = {}
     counted = TaskCounter(tasks)
     with ThreadPoolExecutor(threads, thread_name_prefix="lance_nb-task") as pool:
         try:
-            left = {pool.submit(_run, task): at for at, task in enumerate(tasks)}
+            left = {pool.submit(_run, task): index for index, task in enumerate(tasks)}
             while left:
                 if stop():
-                    raise RunCancelledError(len(found), len(tasks))
+                    raise RunCancelledError(len(results), len(tasks))
                 done = wait(left, timeout=_POLL_S, return_when=FIRST_COMPLETED).done
                 for future in done:
-                    at = left.pop(future)
-                    found[at] = future.result()
-                    report(counted.after(tasks[at], found[at]))
+                    number = left.pop(future)
+                    results[number] = future.result()
+                    report(counted.after(tasks[number], results[number]))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-    return [found[at] for at in range(len(tasks))]
+    return [results[index] for index in range(len(tasks))]
 
 
 def _run(task: Task) -> Any:

@@ -68,21 +68,21 @@ class FrameBatches:
     def of(cls, frame: DataFrame) -> FrameBatches:
         """Choose how the rows of a DataFrame are sent."""
         session: Any = frame.sparkSession
-        frame = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
+        frame = frame.toDF(*(f"c{index}" for index in range(len(frame.columns))))
         if is_connect(session):
             return cls(frame, {})
         java: Any = session._jsparkSession  # noqa: SLF001 - asks whether the user has set it
-        known = java.sessionState().conf()
-        if known.contains(MAX_BYTES):
+        configuration = java.sessionState().conf()
+        if configuration.contains(MAX_BYTES):
             return cls(frame, {})
-        sets_rows = bool(known.contains(MAX_ROWS))
+        sets_rows = bool(configuration.contains(MAX_ROWS))
         num_rows = int(session.conf.get(MAX_ROWS)) if sets_rows else _BATCH_ROWS
-        sizes = [_size(F.col(one.name), one.dataType) for one in frame.schema]
-        found = [one for one in sizes if one is not None]
-        varying = [part for one in found for part in one.varying]
-        if len(found) < len(sizes) or len(varying) > _MANY or num_rows <= 0:
+        sizes = [_size(F.col(field.name), field.dataType) for field in frame.schema]
+        known_sizes = [size for size in sizes if size is not None]
+        varying = [part for size in known_sizes for part in size.varying]
+        if len(known_sizes) < len(sizes) or len(varying) > _MANY or num_rows <= 0:
             return cls(frame, {})
-        fixed_bytes = max(1, sum(one.fixed for one in found))
+        fixed_bytes = max(1, sum(size.fixed for size in known_sizes))
         least_bytes = 2 * fixed_bytes if varying else fixed_bytes
         if not sets_rows:
             num_rows = max(1, min(num_rows, BATCH_BYTES // least_bytes))
@@ -92,7 +92,7 @@ class FrameBatches:
         properties = {MAX_ROWS: str(num_rows), MAX_BYTES: _UNMEASURED}
         if not varying:
             return cls(frame, properties)
-        return cls(_with_fillers(frame, found, row_bytes - fixed_bytes), properties)
+        return cls(_with_fillers(frame, known_sizes, row_bytes - fixed_bytes), properties)
 
 
 class Size(NamedTuple):
@@ -111,12 +111,12 @@ def _size(column: Column, kind: DataType) -> Size | None:
         length = _or_zero(F.array_size(column))
         return None if width is None else Size(_OFFSET_BYTES, (length * width,))
     if isinstance(kind, StructType):
-        parts = [_size(column.getField(one.name), one.dataType) for one in kind]
-        found = [one for one in parts if one is not None]
-        if len(found) < len(parts) or len(set(kind.names)) < len(parts):
+        parts = [_size(column.getField(field.name), field.dataType) for field in kind]
+        known_sizes = [part for part in parts if part is not None]
+        if len(known_sizes) < len(parts) or len(set(kind.names)) < len(parts):
             return None
-        varying = tuple(part for one in found for part in one.varying)
-        return Size(sum(one.fixed for one in found), varying)
+        varying = tuple(part for size in known_sizes for part in size.varying)
+        return Size(sum(size.fixed for size in known_sizes), varying)
     width = fixed_width(to_arrow_type(kind, timezone="UTC"))
     return None if width is None else Size(width)
 
@@ -130,7 +130,7 @@ def _with_fillers(frame: DataFrame, sizes: list[Size], share: int) -> DataFrame:
 
     ``share``: how many of the bytes that vary a row may have without fillers.
     """
-    total = _sum([part for one in sizes for part in one.varying])
+    total = _sum([part for size in sizes for part in size.varying])
     row = F.array(F.lit(True))
     fillers = F.array_repeat(F.lit(False), (total / share).cast("int"))
     marks = F.when(total <= share, row).otherwise(F.concat(row, fillers))
@@ -147,6 +147,6 @@ def _sum(parts: list[Column]) -> Column:
     """Add columns in pairs: Spark visits the tree of an expression by recursion."""
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=False)
-        rest = parts[-1:] if len(parts) % 2 else []
-        parts = [left + right for left, right in pairs] + rest
+        unpaired = parts[-1:] if len(parts) % 2 else []
+        parts = [left + right for left, right in pairs] + unpaired
     return parts[0]

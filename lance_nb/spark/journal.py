@@ -174,12 +174,12 @@ def forget(operation_id: str) -> None:
     """
     name = _name(operation_id, _TASKS)
     if _folder().has(name):
-        given = ResumeOptions()
+        resume_options = ResumeOptions()
         try:
-            log = read_work(operation_id, _TASKS, given).log
+            log = read_work(operation_id, _TASKS, resume_options).log
         except InvalidInputError:  # damaged
             log = None
-        if log is not None and not given.missing:
+        if log is not None and not resume_options.missing:
             log.remove()
     for suffix in (_NEW, _OLD, _TASKS):
         _folder().remove(_name(operation_id, suffix))
@@ -203,14 +203,14 @@ def unfinished() -> list[Entry]:
     Entries that cannot be resumed are listed with the reason. Raises StorageError if other users
     can access the folder.
     """
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for name in _folder().names():
         stem, dot, suffix = name.rpartition(".")
         if dot + suffix in (_NEW, _OLD, _TASKS) and _ID.fullmatch(stem):
             read = _read(stem, dot + suffix)
-            if read is not None and (stem not in found or dot + suffix == _NEW):
-                found[stem] = read[0]
-    return list(found.values())
+            if read is not None and (stem not in entries or dot + suffix == _NEW):
+                entries[stem] = read[0]
+    return list(entries.values())
 
 
 def recorded_files(pinned: PinnedVersion) -> dict[str, Entry]:
@@ -220,22 +220,22 @@ def recorded_files(pinned: PinnedVersion) -> dict[str, Entry]:
     StorageError.
     """
     uri = without_url_secrets(pinned.uri)
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for entry in unfinished():
         if entry.uri != uri or entry.problem or not entry.num_tasks:
             continue
-        given = ResumeOptions(dict(pinned.storage_options))
+        resume_options = ResumeOptions(dict(pinned.storage_options))
         try:
-            log = read_work(entry.operation_id, _TASKS, given).log
+            log = read_work(entry.operation_id, _TASKS, resume_options).log
         except InvalidInputError:  # removed meanwhile, or damaged: then it is listed as such
             continue
         if log is not None:
-            found |= dict.fromkeys(log.files(entry.num_tasks), entry)
-    return found
+            entries |= dict.fromkeys(log.files(entry.num_tasks), entry)
+    return entries
 
 
-def read_work(operation_id: str, suffix: str, given: ResumeOptions) -> KeptWork:
-    """Read one file of an operation; ``given`` records what is missing.
+def read_work(operation_id: str, suffix: str, resume_options: ResumeOptions) -> KeptWork:
+    """Read one file of an operation; ``resume_options`` records what is missing.
 
     Raises InvalidInputError if it cannot be resumed.
     """
@@ -246,42 +246,44 @@ def read_work(operation_id: str, suffix: str, given: ResumeOptions) -> KeptWork:
     if entry.problem:
         raise InvalidInputError(f"operation {entry}")
     if suffix == _NEW:
-        return _decoded_work(operation_id, from_json(body, given), head)
-    return _decoded_work(operation_id, tasks_from_json(body, given), head)
+        return _decoded_work(operation_id, from_json(body, resume_options), head)
+    return _decoded_work(operation_id, tasks_from_json(body, resume_options), head)
 
 
-def open_work(operation_id: str, given: ResumeOptions) -> KeptWork:
+def open_work(operation_id: str, resume_options: ResumeOptions) -> KeptWork:
     """Read an unfinished operation, its results if there are some.
 
     Raises InvalidInputError if there is none, it runs elsewhere, it cannot be resumed, or options
     are missing.
     """
     for suffix in (_NEW, _TASKS, _OLD):
-        work = _open(operation_id, suffix, given)
+        work = _open(operation_id, suffix, resume_options)
         if work is not None:
             return work
-    known = ", ".join(one.operation_id for one in unfinished()) or "none"
-    raise InvalidInputError(f"no unfinished operation {operation_id!r}; unfinished: {known}")
+    operation_ids = ", ".join(entry.operation_id for entry in unfinished()) or "none"
+    raise InvalidInputError(
+        f"no unfinished operation {operation_id!r}; unfinished: {operation_ids}"
+    )
 
 
-def open_tasks(operation_id: str, given: ResumeOptions) -> KeptWork | None:
+def open_tasks(operation_id: str, resume_options: ResumeOptions) -> KeptWork | None:
     """Read the tasks of an unfinished operation, None if they were not kept.
 
     Raises InvalidInputError as ``open_work`` does.
     """
-    return _open(operation_id, _TASKS, given)
+    return _open(operation_id, _TASKS, resume_options)
 
 
-def _open(operation_id: str, suffix: str, given: ResumeOptions) -> KeptWork | None:
+def _open(operation_id: str, suffix: str, resume_options: ResumeOptions) -> KeptWork | None:
     read = _read(operation_id, suffix)
     if read is None:
         return None
     entry = read[0]
     if entry.running_in and not entry.problem:
         raise InvalidInputError(f"operation {entry}: wait until it is over, or end that process")
-    work = read_work(operation_id, suffix, given)
-    if given.missing or given.lacks_function:
-        raise InvalidInputError(_missing(entry, given))
+    work = read_work(operation_id, suffix, resume_options)
+    if resume_options.missing or resume_options.lacks_function:
+        raise InvalidInputError(_missing(entry, resume_options))
     return work
 
 
@@ -358,13 +360,13 @@ def _plan_fields(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _decoded_work(operation_id: str, found: Any, head: dict[str, Any]) -> KeptWork:
+def _decoded_work(operation_id: str, document: Any, head: dict[str, Any]) -> KeptWork:
     """Check a decoded entry. Raises InvalidInputError."""
     try:
-        kept, *rest, label = found
+        pickled_plan, *rest, label = document
         has_tasks = len(rest) == 2
         tasks, finalize = rest if has_tasks else ((), None)
-        plan = Plan(**kept, tasks=tuple(tasks), finalize=finalize)
+        plan = Plan(**pickled_plan, tasks=tuple(tasks), finalize=finalize)
         is_sound = isinstance(label, Label) and isinstance(plan.pinned, PinnedVersion)
         is_sound = is_sound and plan.operation_id == operation_id and callable(plan.finish)
         is_sound = is_sound and (has_tasks or len(rest) == 1)
@@ -381,17 +383,17 @@ def _decoded_work(operation_id: str, found: Any, head: dict[str, Any]) -> KeptWo
     return KeptWork(plan, label, None if has_tasks else tuple(rest[0]), log)
 
 
-def _missing(entry: Entry, given: ResumeOptions) -> str:
+def _missing(entry: Entry, resume_options: ResumeOptions) -> str:
     """List the missing storage options, and how to pass them."""
     resumed = _SPARK.attribute("resume").call(entry.operation_id).code
-    if not given.missing:
+    if not resume_options.missing:
         return (
             f"operation {entry} cannot be resumed yet: its function is not kept, because it would "
             f"be stored as code. Pass the same function as function=... to {resumed}"
         )
     listed = "; ".join(
-        f"{what} (or the environment variable {' or '.join(names)})"
-        for what, names in given.missing.items()
+        f"{subject} (or the environment variable {' or '.join(names)})"
+        for subject, names in resume_options.missing.items()
     )
     return (
         f"operation {entry} cannot be resumed yet: credentials are not kept, and these are "

@@ -90,21 +90,21 @@ def _dumped(encoded: Any) -> bytes:
     return json.dumps(encoded, separators=(",", ":")).encode()
 
 
-def from_json(data: bytes, given: ResumeOptions) -> Any:
+def from_json(data: bytes, resume_options: ResumeOptions) -> Any:
     """Decode a value.
 
     Raises InvalidInputError for data that ``to_json`` of this release does not write.
     """
-    return _checked(data, lambda found: _decoded(found, given))
+    return _checked(data, lambda document: _decoded(document, resume_options))
 
 
-def tasks_from_json(data: bytes, given: ResumeOptions) -> Any:
+def tasks_from_json(data: bytes, resume_options: ResumeOptions) -> Any:
     """Decode what ``tasks_to_json`` has written. Raises InvalidInputError for anything else."""
 
-    def decoded(found: Any) -> Any:
-        for one in found["shared"]:
-            given.shared.append(_decoded(one, given))
-        return _decoded(found["value"], given)
+    def decoded(document: Any) -> Any:
+        for shared_value in document["shared"]:
+            resume_options.shared.append(_decoded(shared_value, resume_options))
+        return _decoded(document["value"], resume_options)
 
     return _checked(data, decoded)
 
@@ -148,7 +148,7 @@ def _encoded(value: Any, shared: _Shared | None) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if type(value) is tuple:
-        return [_encoded(one, shared) for one in value]
+        return [_encoded(element, shared) for element in value]
     if isinstance(value, np.generic):
         return _encoded(value.item(), shared)
     if shared is not None and type(value).__name__ in _SHARED_TYPES:
@@ -161,12 +161,12 @@ def _encoded_object(value: Any, shared: _Shared | None) -> Any:
         if isinstance(value, kind):
             return {"is": _NAMES.get(kind, kind.__name__), **encode(value, shared)}
     if is_dataclass(value) and _types().get(type(value).__name__) is type(value):
-        found = {
-            one.name: _encoded(getattr(value, one.name), shared)
-            for one in fields(value)
-            if one.init
+        encoded = {
+            field.name: _encoded(getattr(value, field.name), shared)
+            for field in fields(value)
+            if field.init
         }
-        return {"is": type(value).__name__, "fields": found}
+        return {"is": type(value).__name__, "fields": encoded}
     name = getattr(value, "__name__", "")
     if name and _functions().get(name) is value:
         return {"is": "function", "name": name}
@@ -270,14 +270,16 @@ def _bytes(text: Any) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _pair(one: Any, other: Any, shared: _Shared | None) -> list[Any]:
-    return [_encoded(one, shared), _encoded(other, shared)]
+def _pair(first: Any, other: Any, shared: _Shared | None) -> list[Any]:
+    return [_encoded(first, shared), _encoded(other, shared)]
 
 
 _ENCODERS: dict[Any, Callable[[Any, _Shared | None], dict[str, Any]]] = {
     bytes: lambda value, _: {"bytes": _text(value)},
-    list: lambda value, shared: {"items": [_encoded(one, shared) for one in value]},
-    frozenset: lambda value, shared: {"items": [_encoded(one, shared) for one in sorted(value)]},
+    list: lambda value, shared: {"items": [_encoded(element, shared) for element in value]},
+    frozenset: lambda value, shared: {
+        "items": [_encoded(element, shared) for element in sorted(value)]
+    },
     Mapping: lambda value, shared: {"items": [_pair(k, v, shared) for k, v in value.items()]},
     Range: lambda value, _: {"items": list(value)},
     WhenMatched: lambda value, _: {"value": value.value},
@@ -301,22 +303,25 @@ _NAMES = {
 # --- reading --------------------------------------------------------------------------------------
 
 
-def _decoded(value: Any, given: ResumeOptions) -> Any:
+def _decoded(value: Any, resume_options: ResumeOptions) -> Any:
     if isinstance(value, list):
-        return tuple(_decoded(one, given) for one in value)
+        return tuple(_decoded(element, resume_options) for element in value)
     if not isinstance(value, dict):
         return value
     name = value["is"]
     if name in _DECODERS:
-        return _DECODERS[name](value, given)
+        return _DECODERS[name](value, resume_options)
     if name == "function":
         return _functions()[value["name"]]
-    found = {str(key): _decoded(one, given) for key, one in value["fields"].items()}
-    return _types()[name](**found)
+    decoded_fields = {
+        str(key): _decoded(field_value, resume_options)
+        for key, field_value in value["fields"].items()
+    }
+    return _types()[name](**decoded_fields)
 
 
-def _decoded_version(value: dict[str, Any], given: ResumeOptions) -> PinnedVersion:
-    uri, options = _resolved(value["location"], given, given.options)
+def _decoded_version(value: dict[str, Any], resume_options: ResumeOptions) -> PinnedVersion:
+    uri, options = _resolved(value["location"], resume_options, resume_options.options)
     bases = tuple(value["allow_bases"])
     checked = value["reads_checked"]
     return PinnedVersion(
@@ -324,30 +329,32 @@ def _decoded_version(value: dict[str, Any], given: ResumeOptions) -> PinnedVersi
     )
 
 
-def _decoded_copy(value: dict[str, Any], given: ResumeOptions) -> CommitCopy:
-    return CommitCopy(*_resolved(value["location"], given, given.target_options))
+def _decoded_copy(value: dict[str, Any], resume_options: ResumeOptions) -> CommitCopy:
+    return CommitCopy(*_resolved(value["location"], resume_options, resume_options.target_options))
 
 
-def _decoded_copies(value: dict[str, Any], given: ResumeOptions) -> CopyFiles:
-    _, source_options = _resolved(value["source"], given, given.options)
-    target, target_options = _resolved(value["target"], given, given.target_options)
+def _decoded_copies(value: dict[str, Any], resume_options: ResumeOptions) -> CopyFiles:
+    _, source_options = _resolved(value["source"], resume_options, resume_options.options)
+    target, target_options = _resolved(
+        value["target"], resume_options, resume_options.target_options
+    )
     return CopyFiles(
-        _decoded(value["files"], given), source_options, target, target_options,
+        _decoded(value["files"], resume_options), source_options, target, target_options,
         value["size_bytes"], tuple(value["allow_bases"]), value["checksums"],
     )  # fmt: skip
 
 
-def _decoded_file(value: dict[str, Any], given: ResumeOptions) -> SourceFile:
-    path, options = _resolved(value["location"], given, given.options)
-    partition = _decoded(value["partition"], given)
+def _decoded_file(value: dict[str, Any], resume_options: ResumeOptions) -> SourceFile:
+    path, options = _resolved(value["location"], resume_options, resume_options.options)
+    partition = _decoded(value["partition"], resume_options)
     return SourceFile(path, value["size_bytes"], partition, dict(options))
 
 
-def _decoded_pickled(value: dict[str, Any], given: ResumeOptions) -> PickledValue:
+def _decoded_pickled(value: dict[str, Any], resume_options: ResumeOptions) -> PickledValue:
     if "function" not in value:
-        return PickledValue.of(_decoded(value["value"], given))
-    given.lacks_function = given.function is None
-    return PickledValue.of(given.function)
+        return PickledValue.of(_decoded(value["value"], resume_options))
+    resume_options.lacks_function = resume_options.function is None
+    return PickledValue.of(resume_options.function)
 
 
 def _decoded_options(value: dict[str, Any]) -> WriteOptions:
@@ -364,15 +371,17 @@ def _opened(value: dict[str, Any]) -> pa.RecordBatchStreamReader:
 
 
 def _resolved(
-    kept: dict[str, Any], given: ResumeOptions, options: StorageOptions | None
+    location_fields: dict[str, Any], resume_options: ResumeOptions, options: StorageOptions | None
 ) -> tuple[str, tuple[tuple[str, Any], ...]]:
     """Add the credentials to a URI and its options, or record what is missing."""
-    withheld = tuple(tuple(path) for path in kept["withheld"])
-    location = PublicLocation(kept["uri"], _decoded(kept["options"], given), withheld)
+    withheld = tuple(tuple(path) for path in location_fields["withheld"])
+    location = PublicLocation(
+        location_fields["uri"], _decoded(location_fields["options"], resume_options), withheld
+    )
     missing = location.missing(options)
-    given.missing.update(missing)
-    uri, found = (location.uri, None) if missing else location.resolve(options)
-    return uri, tuple(sorted((found or {}).items()))
+    resume_options.missing.update(missing)
+    uri, resolved_options = (location.uri, None) if missing else location.resolve(options)
+    return uri, tuple(sorted((resolved_options or {}).items()))
 
 
 def _numbers(value: dict[str, Any]) -> npt.NDArray[Any]:
@@ -388,10 +397,15 @@ def _vector(value: dict[str, Any]) -> DeletionVector:
 
 _DECODERS: dict[str, Callable[[dict[str, Any], ResumeOptions], Any]] = {
     "bytes": lambda value, _: _bytes(value["bytes"]),
-    "list": lambda value, given: [_decoded(one, given) for one in value["items"]],
-    "frozenset": lambda value, given: frozenset(_decoded(one, given) for one in value["items"]),
-    "dict": lambda value, given: {
-        _decoded(key, given): _decoded(one, given) for key, one in value["items"]
+    "list": lambda value, resume_options: [
+        _decoded(element, resume_options) for element in value["items"]
+    ],
+    "frozenset": lambda value, resume_options: frozenset(
+        _decoded(element, resume_options) for element in value["items"]
+    ),
+    "dict": lambda value, resume_options: {
+        _decoded(key, resume_options): _decoded(element, resume_options)
+        for key, element in value["items"]
     },
     "Fragment": lambda value, _: Fragment.from_bytes(_bytes(value["bytes"])),
     "DeletionVector": lambda value, _: _vector(value),
@@ -406,7 +420,7 @@ _DECODERS: dict[str, Callable[[dict[str, Any], ResumeOptions], Any]] = {
     "arrow array": lambda value, _: _opened(value).read_next_batch().column(0),
     "arrow field": lambda value, _: _opened(value).schema.field(0),
     "numbers": lambda value, _: _numbers(value),
-    "shared": lambda value, given: given.shared[value["at"]],
+    "shared": lambda value, resume_options: resume_options.shared[value["at"]],
 }
 
 
@@ -452,7 +466,7 @@ def _types() -> dict[str, type]:
         maintenance.RewriteFragments,
         merge_insert.MergeFragments, rows.DeleteRows, rows.UpdateRows,
     )  # fmt: skip
-    return {one.__name__: one for one in (*values, *commits, *tasks)}
+    return {value.__name__: value for value in (*values, *commits, *tasks)}
 
 
 @cache
@@ -463,4 +477,4 @@ def _functions() -> dict[str, Callable[..., Any]]:
     from lance_nb.spark.tasks.files import additions_of, with_counts, without_skipped
 
     listed = (additions_of, commit_edits, commit_columns, with_counts, without_skipped)
-    return {one.__name__: one for one in listed}
+    return {kind.__name__: kind for kind in listed}

@@ -119,16 +119,16 @@ class MergeRun(MergeClauseBuilder):
         ``progress``, ``stop``. Raises MergeInsertError (several source rows match one row; a
         match is not allowed), SchemaMismatchError, RunCancelledError, CommitConflictError.
         """
-        how = RunOptions.of(message, options)
-        watch = ProgressReporter(how.progress)
-        frame = self._source_to_shuffle(how)
+        run_options = RunOptions.of(message, options)
+        watch = ProgressReporter(run_options.progress)
+        frame = self._source_to_shuffle(run_options)
 
         def attempt(base: LanceDataset) -> dict[str, int]:
             watch.phase(PLANNING)
             plan = self._plan(base, frame)
-            work = run_tasks(Begun(plan), how, watch)
+            work = run_tasks(Begun(plan), run_options, watch)
             results = work.final
-            self.dataset = commit_results(work, how, watch, results)
+            self.dataset = commit_results(work, run_options, watch, results)
             return _counts(results)
 
         return retry_on_conflict(self._dataset, attempt)
@@ -147,13 +147,13 @@ class MergeRun(MergeClauseBuilder):
         if self._table is None:
             if is_dataframe(self._source):
                 with no_pandas_warning():
-                    found = self._source.toArrow()
-                self._table = cast_to_dataset(found, self._dataset.schema)
+                    table = self._source.toArrow()
+                self._table = cast_to_dataset(table, self._dataset.schema)
             else:
                 self._table = reader_of(self._source, None).read_all()
         return self._table
 
-    def _source_to_shuffle(self, how: RunOptions) -> DataFrame | None:
+    def _source_to_shuffle(self, run_options: RunOptions) -> DataFrame | None:
         """Return the DataFrame to shuffle; None for a broadcast join."""
         if self._form == "broadcast":
             return None
@@ -161,8 +161,8 @@ class MergeRun(MergeClauseBuilder):
             size = source_bytes(self._source) if self._form == "auto" else None
             return None if size is not None and size <= SOURCE_BYTES else self._source
         is_small = self._form == "auto" and self._source_table().nbytes <= SOURCE_BYTES
-        session = how.spark if how.spark is not None else find_session()
-        if is_small or how.engine == "local" or session is None:
+        session = run_options.spark if run_options.spark is not None else find_session()
+        if is_small or run_options.engine == "local" or session is None:
             return None
         with no_pandas_warning():
             return session.createDataFrame(self._source_table())
@@ -170,7 +170,7 @@ class MergeRun(MergeClauseBuilder):
 
 def _counts(results: list[MergePlan]) -> dict[str, int]:
     names = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
-    return {name: sum(one.stats[name] for one in results) for name in names}
+    return {name: sum(result.stats[name] for result in results) for name in names}
 
 
 def merge(
@@ -235,20 +235,22 @@ class MergeClauseText:
     @classmethod
     def of(cls, clauses: MergeClauses) -> MergeClauseText:
         """Convert clauses. Raises InvalidInputError for a filter that is not SQL text."""
-        found = clauses.unmatched_filter
-        if found is not None and found.expression is None:
+        unmatched = clauses.unmatched_filter
+        if unmatched is not None and unmatched.expression is None:
             raise InvalidInputError(
                 "the filter of when_not_matched_by_source_delete must be SQL text here, because "
                 "pyarrow expressions cannot be sent to other processes"
             )
-        return cls(replace(clauses, unmatched_filter=None), None if found is None else found.text)
+        return cls(
+            replace(clauses, unmatched_filter=None), None if unmatched is None else unmatched.text
+        )
 
     def bound(self, snapshot: Snapshot) -> MergeClauses:
         """Return the clauses bound to the schema of a version."""
         if self.unmatched_filter is None:
             return self.clauses
-        found = unmatched_filter(snapshot.manifest.schema, self.unmatched_filter)
-        return replace(self.clauses, unmatched_filter=found)
+        condition = unmatched_filter(snapshot.manifest.schema, self.unmatched_filter)
+        return replace(self.clauses, unmatched_filter=condition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +289,9 @@ class InsertUnmatched:
         parts: list[MergePart] = list(results)
         clauses = self.clauses.bound(snapshot)
         with read_source(self.source) as rows:
-            rest = plan_inserts(snapshot, rows, clauses, file_options(snapshot), parts)
-        made = united_plans([*(one.plan for one in parts), rest])
-        return [replace(made, logs=clauses.logs)]
+            inserts = plan_inserts(snapshot, rows, clauses, file_options(snapshot), parts)
+        united = united_plans([*(part.plan for part in parts), inserts])
+        return [replace(united, logs=clauses.logs)]
 
 
 def plan_merge(
@@ -298,25 +300,25 @@ def plan_merge(
     """Plan an upsert with a broadcast join. Raises as ``merge_insert`` does."""
     _, snapshot = dataset.opened
     check(snapshot, clauses, source.schema)
-    pinned, said, payload = (
+    pinned, statement, payload = (
         PinnedVersion.of(dataset),
         MergeClauseText.of(clauses),
         ipc_bytes(source),
     )
     weight = len(payload)
     tasks = tuple(
-        MergeFragments(pinned, ids, said, payload, size + weight)
+        MergeFragments(pinned, ids, statement, payload, size + weight)
         for ids, size in fragment_groups(snapshot, task_bytes)
     )
     detail = f"{source.num_rows:,} rows on {', '.join(clauses.on)}"
-    rest = InsertUnmatched(said, payload)
+    inserts = InsertUnmatched(statement, payload)
     return Plan(
         "merge_insert",
         detail,
         pinned,
         tasks,
         commit_edits,
-        finalize=rest,
+        finalize=inserts,
         commits_without_results=True,
     )
 
@@ -369,12 +371,12 @@ class MergeBucket:
     def __call__(self, source: pa.Table, target: pa.Table) -> pa.Table:
         """Merge the bucket; return a LanceError as a value."""
         try:
-            found: Any = self.merged(source, target)
+            result: Any = self.merged(source, target)
         except StorageError:
             raise  # possibly transient: Spark retries the task
         except LanceError as error:
-            found = error
-        return result_table(found)
+            result = error
+        return result_table(result)
 
     def merged(self, source: pa.Table, target: pa.Table) -> MergePlan:
         """Write the updated and the new rows of the bucket."""
@@ -385,8 +387,8 @@ class MergeBucket:
         windows = list(windows_of(snapshot, addresses, keys))
         names = [name for name in source.column_names if name != BUCKET]
         rows = cast_to_dataset(source.select(names), snapshot.manifest.schema.to_arrow())
-        with SourceRows(rows.to_reader(), None) as given:
-            plan = plan_bucket(snapshot, given, clauses, file_options(snapshot), windows)
+        with SourceRows(rows.to_reader(), None) as source_rows:
+            plan = plan_bucket(snapshot, source_rows, clauses, file_options(snapshot), windows)
         self.counter.add(plan.num_updated_rows + plan.num_inserted_rows + plan.num_deleted_rows)
         return plan
 
@@ -435,17 +437,17 @@ def merge_buckets(
     left = _in_buckets(_typed(source, target, on), on, num_buckets)
     right = _in_buckets(target, on, num_buckets)
     merge = MergeBucket(pinned, MergeClauseText.of(clauses), counter)
-    both: Any = left.groupBy(BUCKET).cogroup(right.groupBy(BUCKET))
+    pairs: Any = left.groupBy(BUCKET).cogroup(right.groupBy(BUCKET))
 
     def merged(source: pa.Table, target: pa.Table) -> pa.Table:  # PySpark requires a plain function
         return merge(source, target)
 
     with no_pandas_warning():
-        job = both.applyInArrow(merged, RESULT_DDL)
-    found = collect_results(job, counter, options, watch)
+        job = pairs.applyInArrow(merged, RESULT_DDL)
+    plans = collect_results(job, counter, options, watch)
     _, snapshot = pinned.open()
-    made = united_plans(found) if found else without_rows(snapshot, clauses)
-    return [replace(made, logs=clauses.logs)]
+    united = united_plans(plans) if plans else without_rows(snapshot, clauses)
+    return [replace(united, logs=clauses.logs)]
 
 
 def _target(spark: SparkSession, pinned: PinnedVersion, on: list[str]) -> DataFrame:
@@ -458,7 +460,7 @@ def _target(spark: SparkSession, pinned: PinnedVersion, on: list[str]) -> DataFr
 
 def _typed(source: DataFrame, target: DataFrame, on: list[str]) -> DataFrame:
     """Cast the key of the source to the types of the target, so that equal keys hash equally."""
-    types = {one.name: one.dataType for one in target.schema.fields}
+    types = {field.name: field.dataType for field in target.schema.fields}
     return source.withColumns({name: source[name].cast(types[name]) for name in on})
 
 
@@ -492,5 +494,5 @@ def source_bytes(frame: Any) -> int | None:
     if is_connect(frame.sparkSession):
         return None
     plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - there is no public API
-    found = int(str(plan.stats().sizeInBytes()))
-    return found if found < _KNOWN_BYTES else None
+    num_bytes = int(str(plan.stats().sizeInBytes()))
+    return num_bytes if num_bytes < _KNOWN_BYTES else None

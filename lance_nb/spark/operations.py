@@ -76,12 +76,14 @@ def append(
     CommitStateUnknownError.
     """
     if _is_files(source):
-        made = RunOptions.of(message, options)
-        how = SourceSettings(
+        run_options = RunOptions.of(message, options)
+        source_settings = SourceSettings(
             cast=cast, hive=hive, options=source_options, on_error=on_error,
             bad_records=bad_records, bad_record_column=bad_record_column,
         )  # fmt: skip
-        return run(_opened(target), lambda base: plan_append(base, source, how), made)
+        return run(
+            _opened(target), lambda base: plan_append(base, source, source_settings), run_options
+        )
     return write(source, target, mode="append", message=message, **options)
 
 
@@ -146,15 +148,15 @@ def compact(
     stays when a later part fails or is cancelled, and the same call goes on with the others. Other
     options as in ``append``. Raises InvalidInputError.
     """
-    wanted = dict(compaction or {})
+    compaction_options = dict(compaction or {})
     if parts != 1:
-        whole = plan_compaction(_opened(target), **wanted)
+        whole = plan_compaction(_opened(target), **compaction_options)
         plans = in_parts(whole, parts)
-        how = RunOptions.of(message, options)
-        return run_parts(plans, how) if plans else whole.pinned.dataset()
+        run_options = RunOptions.of(message, options)
+        return run_parts(plans, run_options) if plans else whole.pinned.dataset()
     return run(
         _opened(target),
-        lambda base: plan_compaction(base, **wanted),
+        lambda base: plan_compaction(base, **compaction_options),
         RunOptions.of(message, options),
     )
 
@@ -205,11 +207,11 @@ def write(
     session, current = destination(target, storage_options)
     if mode == "ignore" and current is not None:
         return LanceDataset.from_opened(session, current)
-    wanted = WriteSettings(
+    settings = WriteSettings(
         "create" if mode == "ignore" else mode, None, storage_options, enable_stable_row_ids,
         dict(files or {}), checksums, where,
     )  # fmt: skip
-    how = RunOptions.of(message, options)
+    run_options = RunOptions.of(message, options)
     read = SourceSettings(
         cast, merge_schema, hive, source_options, on_error, bad_records, bad_record_column
     )
@@ -220,7 +222,9 @@ def write(
             )
         source = clustered(source, cluster_by)
     try:
-        return _written(source, target, wanted, read, how=how, dimensions=dimensions)
+        return _written(
+            source, target, settings, read, run_options=run_options, dimensions=dimensions
+        )
     except DatasetAlreadyExistsError:
         if mode != "ignore":
             raise
@@ -233,26 +237,33 @@ _MODES = {"error": "create", "errorifexists": "create"}
 def _written(
     source: Any,
     target: Destination,
-    wanted: WriteSettings,
+    write_settings: WriteSettings,
     read: SourceSettings,
     *,
-    how: RunOptions,
+    run_options: RunOptions,
     dimensions: Mapping[str, int] | None,
 ) -> LanceDataset:
     """Write rows of any kind."""
     if is_dataframe(source):
-        return run_once(plan_frame(target, source, wanted, dimensions), how)
+        return run_once(plan_frame(target, source, write_settings, dimensions), run_options)
     if _is_files(source):
-        return run_once(plan_write(target, source, wanted, read), how)
-    if wanted.where is not None:
-        given = reader_of(source)
-        rows = RowWriter.of(target, given.schema, wanted)
-        return rows.plan(wanted.mode, "rows").commit([rows.write(given)], how.label)
+        return run_once(plan_write(target, source, write_settings, read), run_options)
+    if write_settings.where is not None:
+        reader = reader_of(source)
+        rows = RowWriter.of(target, reader.schema, write_settings)
+        return rows.plan(write_settings.mode, "rows").commit(
+            [rows.write(reader)], run_options.label
+        )
     return write_dataset(
-        source, target, mode=wanted.mode, commit_message=how.label.message,
-        storage_options=wanted.storage_options, enable_stable_row_ids=wanted.stable_row_ids,
-        checksums=wanted.checksums, **wanted.files,
-    )  # fmt: skip
+        source,
+        target,
+        mode=write_settings.mode,
+        commit_message=run_options.label.message,
+        storage_options=write_settings.storage_options,
+        enable_stable_row_ids=write_settings.stable_row_ids,
+        checksums=write_settings.checksums,
+        **write_settings.files,
+    )
 
 
 def clone(
@@ -315,7 +326,7 @@ def count(target: Destination, filter: str | None = None, **options: Any) -> int
     dataset = _opened(target)
     if filter is None:
         return int(dataset.count_rows())
-    return sum(one.num_rows for one in run_edits(plan_count(dataset, filter), **options))
+    return sum(result.num_rows for result in run_edits(plan_count(dataset, filter), **options))
 
 
 def create_scalar_index(
@@ -365,13 +376,13 @@ def create_index(
     ColumnNotFoundError, InvalidInputError, RunCancelledError, and NotSupportedError for types that
     are not built.
     """
-    made = RunOptions.of(message, options)
+    run_options = RunOptions.of(message, options)
     own = {"num_partitions": num_partitions, "num_sub_vectors": num_sub_vectors}
-    given = {name: value for name, value in own.items() if value is not None}
-    settings = {"metric": metric, **given, **(parameters or {})}
+    index_options = {name: value for name, value in own.items() if value is not None}
+    settings = {"metric": metric, **index_options, **(parameters or {})}
 
     def go_on(_: IndexProgress) -> None:
-        if made.is_stopped():
+        if run_options.is_stopped():
             raise RunCancelledError(0, 0)
 
     return run(
@@ -379,7 +390,7 @@ def create_index(
         lambda base: plan_index(
             base, column, index_type, name, parameters=settings, replace=replace, progress=go_on
         ),
-        made,
+        run_options,
     )
 
 
@@ -408,15 +419,20 @@ def orphans(target: Destination) -> pa.Table:
 
     dataset = _opened(target)
     files = dataset.space().files
-    found = files.filter(pc.equal(files["state"], "orphan")).select(["path", "kind", "size_bytes"])
+    orphan_files = files.filter(pc.equal(files["state"], "orphan")).select(
+        ["path", "kind", "size_bytes"]
+    )
     jobs = journal.recorded_files(PinnedVersion.of(dataset))
-    known = [jobs.get(one) for one in found["path"].to_pylist()]
+    entries = [jobs.get(path) for path in orphan_files["path"].to_pylist()]
     for name, values in (
-        ("job", [None if one is None else one.operation_id for one in known]),
-        ("operation", [None if one is None else f"{one.verb} {one.detail}" for one in known]),
+        ("job", [None if entry is None else entry.operation_id for entry in entries]),
+        (
+            "operation",
+            [None if entry is None else f"{entry.verb} {entry.detail}" for entry in entries],
+        ),
     ):
-        found = found.append_column(name, pa.array(values, pa.string()))
-    return found
+        orphan_files = orphan_files.append_column(name, pa.array(values, pa.string()))
+    return orphan_files
 
 
 def _is_files(source: Any) -> TypeGuard[Source]:
@@ -425,7 +441,7 @@ def _is_files(source: Any) -> TypeGuard[Source]:
         return True
     if not isinstance(source, list | tuple) or not source:
         return False
-    return all(isinstance(one, str | os.PathLike) for one in source)
+    return all(isinstance(element, str | os.PathLike) for element in source)
 
 
 def _opened(target: Destination) -> LanceDataset:

@@ -148,11 +148,11 @@ class Plan:
         RetryableCommitConflictError, CommitStateUnknownError, StorageError; NotFoundError if
         the dataset was replaced by another one.
         """
-        found = [one for one in results if one is not None]
-        if not found and not self.commits_without_results:
+        present = [result for result in results if result is not None]
+        if not present and not self.commits_without_results:
             return self.pinned.dataset()
         self.pinned.check()
-        return self.finish(self, found, label)
+        return self.finish(self, present, label)
 
     def committed(self) -> LanceDataset | None:
         """Return the version that an earlier commit of the plan has made; None if none is there."""
@@ -191,10 +191,10 @@ class PinnedVersion:
     @classmethod
     def of(cls, dataset: LanceDataset) -> PinnedVersion:
         """Pin the version of an open dataset."""
-        return cls.at(*dataset.opened)
+        return cls.of_snapshot(*dataset.opened)
 
     @classmethod
-    def at(cls, session: Session, snapshot: Snapshot | None) -> PinnedVersion:
+    def of_snapshot(cls, session: Session, snapshot: Snapshot | None) -> PinnedVersion:
         """Pin a version, or the folder of a dataset that is to be created."""
         uri = session.uri
         return cls(
@@ -254,7 +254,7 @@ class PinnedVersion:
             numbers = self.newest().version_numbers()
         except DatasetNotFoundError:
             return not self.version
-        return sum(one > self.version for one in numbers) == max(numbers) - self.version
+        return sum(number > self.version for number in numbers) == max(numbers) - self.version
 
     @property
     def is_in_memory(self) -> bool:
@@ -265,7 +265,7 @@ class PinnedVersion:
         """Open some fragments of the version."""
         dataset = self.dataset()
         chosen = select_fragments(dataset.opened[1], ids)
-        return [LanceFragment(dataset, None, fragment=one) for one in chosen]
+        return [LanceFragment(dataset, None, fragment=fragment) for fragment in chosen]
 
 
 def _frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
@@ -304,11 +304,11 @@ Wanted = Callable[[Ids], npt.NDArray[np.bool_]]
 
 
 def group_fragments(
-    snapshot: Snapshot, task_bytes: int, wanted: Wanted
+    snapshot: Snapshot, task_bytes: int, request: Wanted
 ) -> Iterator[tuple[tuple[int, ...], int]]:
     """Group adjacent fragments of those wanted: their ids and total bytes; none is decoded."""
     counts = snapshot.manifest.fragments.counts()
-    is_wanted = wanted(counts.ids)
+    is_wanted = request(counts.ids)
     group: list[int] = []
     size = 0
     weights = counts.size_bytes[is_wanted].tolist()
@@ -356,7 +356,7 @@ def group_tasks(
     middles = np.cumsum(weights) - weights / 2
     groups = (middles * (count / total)).astype(np.int64)
     ends = np.flatnonzero(np.diff(groups)) + 1
-    return [tuple(one.tolist()) for one in np.split(np.arange(len(sizes)), ends)]
+    return [tuple(group.tolist()) for group in np.split(np.arange(len(sizes)), ends)]
 
 
 # Called with the pinned version, fragment ids, the filter, and the bytes of these fragments.
@@ -364,14 +364,14 @@ MakeTask = Callable[[PinnedVersion, tuple[int, ...], str, int], Task]
 
 
 def plan_where(
-    what: str, task: MakeTask, dataset: LanceDataset, predicate: str, task_bytes: int
+    description: str, task: MakeTask, dataset: LanceDataset, predicate: str, task_bytes: int
 ) -> Plan:
     """Plan an operation on the rows that pass a filter. Raises PredicateError."""
     _, snapshot = dataset.opened
-    wanted = may_pass(snapshot, deleting.check(snapshot, predicate))
+    condition = may_pass(snapshot, deleting.check(snapshot, predicate))
     pinned = PinnedVersion.of(dataset)
     tasks = tuple(
         task(pinned, ids, predicate, size)
-        for ids, size in group_fragments(snapshot, task_bytes, wanted)
+        for ids, size in group_fragments(snapshot, task_bytes, condition)
     )
-    return Plan(what, f"where {predicate}", pinned, tasks)
+    return Plan(description, f"where {predicate}", pinned, tasks)

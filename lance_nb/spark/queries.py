@@ -90,9 +90,11 @@ def sql(
 
     session = spark or find_session() or start_session()
     parsed = _parsed(query)
-    known: dict[str, Destination] = {**registered_views(session), **_tables(tables, parsed)}
+    views: dict[str, Destination] = {**registered_views(session), **_tables(tables, parsed)}
     references = list(
-        _references(query, parsed, {name.lower(): one for name, one in known.items()})
+        _references(
+            query, parsed, {name.lower(): destination for name, destination in views.items()}
+        )
     )
     if not references:
         return session.sql(query)
@@ -100,30 +102,38 @@ def sql(
     pieces: list[str] = []
     frames: dict[str, DataFrame] = {}
     end = 0
-    for one in references:
-        key = one.target_key, one.travel
+    for reference in references:
+        key = reference.target_key, reference.travel
         if key not in scans:
             same = [other for other in references if (other.target_key, other.travel) == key]
-            scans[key] = Scan(one.open(), _columns(parsed), same)
+            scans[key] = Scan(reference.open(), _columns(parsed), same)
         name = f"lance_{list(scans).index(key)}"
         if name not in frames:
             frames[name] = scans[key].frame(session)
-        alias = "" if one.has_alias else _literal(" AS `" + one.name.replace("`", "``") + "`")
-        pieces += [_literal(query[end : one.start]), f"{{{name}}}{alias}"]
-        end = one.stop
+        alias = (
+            ""
+            if reference.has_alias
+            else _literal(" AS `" + reference.name.replace("`", "``") + "`")
+        )
+        pieces += [_literal(query[end : reference.start]), f"{{{name}}}{alias}"]
+        end = reference.stop
     pieces.append(_literal(query[end:]))
     return session.sql("".join(pieces), None, **frames)
 
 
-def _tables(given: Tables | None, parsed: exp.Expr) -> Mapping[str, Destination]:
+def _tables(given_tables: Tables | None, parsed: exp.Expr) -> Mapping[str, Destination]:
     """Return the tables by name; of a catalog, those that the query may mean."""
-    if isinstance(given, Mapping):
-        return given
-    if given is None:
+    if isinstance(given_tables, Mapping):
+        return given_tables
+    if given_tables is None:
         return {}
-    catalog = given if isinstance(given, Database) else database(given)
-    wanted = {one.name.lower() for one in parsed.find_all(exp.Table) if not one.args.get("db")}
-    return {name: catalog.dataset(name) for name in catalog.table_names() if name.lower() in wanted}
+    catalog = given_tables if isinstance(given_tables, Database) else database(given_tables)
+    table_names = {
+        table.name.lower() for table in parsed.find_all(exp.Table) if not table.args.get("db")
+    }
+    return {
+        name: catalog.dataset(name) for name in catalog.table_names() if name.lower() in table_names
+    }
 
 
 def _literal(text: str) -> str:
@@ -133,14 +143,14 @@ def _literal(text: str) -> str:
 
 def _parsed(query: str) -> exp.Expr:
     try:
-        found = sqlglot.parse_one(query, dialect="spark")
+        parsed = sqlglot.parse_one(query, dialect="spark")
     except sqlglot.errors.SqlglotError as error:
         raise InvalidInputError(f"the query cannot be parsed: {error}") from error
-    if not isinstance(found, exp.Query):
+    if not isinstance(parsed, exp.Query):
         raise InvalidInputError(
             "sql() runs queries; use lance_nb.spark.write, merge, update or delete to change rows"
         )
-    return found
+    return parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +187,18 @@ class Reference:
 
 
 def _references(
-    query: str, parsed: exp.Expr, known: Mapping[str, Destination]
+    query: str, parsed: exp.Expr, views: Mapping[str, Destination]
 ) -> Iterator[Reference]:
     """Yield the datasets of a query, in the order of its text."""
-    hidden = {one.alias.lower() for one in parsed.find_all(exp.CTE)}
-    found = []
+    hidden = {table.alias.lower() for table in parsed.find_all(exp.CTE)}
+    references = []
     for table in parsed.find_all(exp.Table):
         identifier = table.this
         if not isinstance(identifier, exp.Identifier) or table.args.get("catalog"):
             continue
         schema, name = table.args.get("db"), identifier.name
-        if schema is None and name.lower() in known and name.lower() not in hidden:
-            target, start = known[name.lower()], identifier.meta["start"]
+        if schema is None and name.lower() in views and name.lower() not in hidden:
+            target, start = views[name.lower()], identifier.meta["start"]
         elif schema is not None and schema.name.lower() in _SCHEMAS:
             target, start, name = name, schema.meta["start"], schema.name
         else:
@@ -204,8 +214,8 @@ def _references(
             else:
                 ref = travel["text"] if travel["number"] is None else int(travel["number"])
         text = "" if travel is None else travel[0]
-        found.append(Reference(target, table, name, start, stop, text, ref, asof))
-    yield from sorted(found, key=lambda one: one.start)
+        references.append(Reference(target, table, name, start, stop, text, ref, asof))
+    yield from sorted(references, key=lambda reference: reference.start)
 
 
 def _columns(parsed: exp.Expr) -> frozenset[str] | None:
@@ -218,7 +228,7 @@ def _columns(parsed: exp.Expr) -> frozenset[str] | None:
     )
     if is_natural or any(True for _ in parsed.find_all(*_UNNAMED)):
         return None
-    return frozenset(one.name.lower() for one in parsed.find_all(exp.Identifier))
+    return frozenset(identifier.name.lower() for identifier in parsed.find_all(exp.Identifier))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +272,11 @@ class Scan:
         if table.args.get("joins") or table.args.get("laterals") or table.args.get("sample"):
             return None
         names = {self.references[0].name.lower(), (table.alias or "").lower(), ""}
-        fields = {one.name.lower(): one for one in self.dataset.schema}
+        fields = {field.name.lower(): field for field in self.dataset.schema}
         whole = where.this
         conditions = whole.flatten() if isinstance(whole, exp.And) else [whole]
-        texts = [_condition(one, fields, names) for one in conditions]
-        return " AND ".join(f"({one})" for one in texts if one is not None) or None
+        texts = [_condition(condition, fields, names) for condition in conditions]
+        return " AND ".join(f"({text})" for text in texts if text is not None) or None
 
 
 _OPERATORS: Mapping[type[exp.Expr], str] = {
@@ -279,57 +289,57 @@ _OPERATORS: Mapping[type[exp.Expr], str] = {
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def _condition(found: exp.Expr, fields: Mapping[str, pa.Field], tables: set[str]) -> str | None:
+def _condition(node: exp.Expr, fields: Mapping[str, pa.Field], tables: set[str]) -> str | None:
     """Return a condition in the SQL of filters, None if it may mean something else to Spark."""
 
-    def column(one: exp.Expr | None) -> pa.Field | None:
-        if not isinstance(one, exp.Column) or one.table.lower() not in tables:
+    def column(node: exp.Expr | None) -> pa.Field | None:
+        if not isinstance(node, exp.Column) or node.table.lower() not in tables:
             return None
-        is_plain = not one.args.get("db") and isinstance(one.this, exp.Identifier)
-        return fields.get(one.name.lower()) if is_plain else None
+        is_plain = not node.args.get("db") and isinstance(node.this, exp.Identifier)
+        return fields.get(node.name.lower()) if is_plain else None
 
-    found = found.unnest()
-    if isinstance(found, exp.Not) and isinstance(found.this.unnest(), exp.Is):
-        inner = _condition(found.this.unnest(), fields, tables)
+    node = node.unnest()
+    if isinstance(node, exp.Not) and isinstance(node.this.unnest(), exp.Is):
+        inner = _condition(node.this.unnest(), fields, tables)
         return None if inner is None else inner.removesuffix("NULL") + "NOT NULL"
-    if isinstance(found, exp.Is):
-        field = column(found.this)
-        is_null = isinstance(found.expression, exp.Null)
+    if isinstance(node, exp.Is):
+        field = column(node.this)
+        is_null = isinstance(node.expression, exp.Null)
         return f"{quoted([field.name])} IS NULL" if field is not None and is_null else None
-    operator = _OPERATORS.get(type(found))
+    operator = _OPERATORS.get(type(node))
     if operator is not None:
-        field, other = column(found.this), found.expression
+        field, other = column(node.this), node.expression
         if field is None:
-            field, other, operator = column(other), found.this, _MIRRORED[operator]
+            field, other, operator = column(other), node.this, _MIRRORED[operator]
         text = None if field is None else _value(other, field.type)
         return (
             None if field is None or text is None else f"{quoted([field.name])} {operator} {text}"
         )
-    field = column(found.this) if isinstance(found, exp.Between | exp.In) else None
+    field = column(node.this) if isinstance(node, exp.Between | exp.In) else None
     if field is None:
         return None
-    if isinstance(found, exp.Between):
-        low, high = (_value(found.args[name], field.type) for name in ("low", "high"))
-        is_plain = low is not None and high is not None and not found.args.get("symmetric")
+    if isinstance(node, exp.Between):
+        low, high = (_value(node.args[name], field.type) for name in ("low", "high"))
+        is_plain = low is not None and high is not None and not node.args.get("symmetric")
         return f"{quoted([field.name])} BETWEEN {low} AND {high}" if is_plain else None
-    texts = [_value(one, field.type) for one in found.expressions]
-    if not texts or None in texts or found.args.get("query"):
+    texts = [_value(expression, field.type) for expression in node.expressions]
+    if not texts or None in texts or node.args.get("query"):
         return None
     return f"{quoted([field.name])} IN ({', '.join(map(str, texts))})"
 
 
-def _value(found: exp.Expr | None, kind: pa.DataType) -> str | None:
+def _value(node: exp.Expr | None, kind: pa.DataType) -> str | None:
     """Return a literal of the type of a column as SQL, None for anything else."""
-    if isinstance(found, exp.Boolean) and pa.types.is_boolean(kind):
-        return "true" if found.this else "false"
+    if isinstance(node, exp.Boolean) and pa.types.is_boolean(kind):
+        return "true" if node.this else "false"
     sign = ""
-    if isinstance(found, exp.Neg):
-        sign, found = "-", found.this
-    if not isinstance(found, exp.Literal):
+    if isinstance(node, exp.Neg):
+        sign, node = "-", node.this
+    if not isinstance(node, exp.Literal):
         return None
-    if found.is_string:
+    if node.is_string:
         is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        plain = not sign and "\\" not in found.this
-        return "'" + found.this.replace("'", "''") + "'" if is_text and plain else None
-    is_whole = pa.types.is_integer(kind) and found.this.isdecimal()
-    return f"{sign}{found.this}" if is_whole and int(sign + found.this) in _INT64 else None
+        plain = not sign and "\\" not in node.this
+        return "'" + node.this.replace("'", "''") + "'" if is_text and plain else None
+    is_whole = pa.types.is_integer(kind) and node.this.isdecimal()
+    return f"{sign}{node.this}" if is_whole and int(sign + node.this) in _INT64 else None

@@ -55,24 +55,29 @@ def rebased(
     if isinstance(plan.tasks[0], RewriteFragments):
         rewrites: Any = plan.tasks
         numbers = [
-            at
-            for at, task in enumerate(rewrites)
-            if all(one.id in unchanged for one in task.task.fragments)
+            number
+            for number, task in enumerate(rewrites)
+            if all(fragment.id in unchanged for fragment in task.task.fragments)
         ]
-        kept = [replace(rewrites[at], pinned=pinned) for at in numbers]
-        changed = [task for at, task in enumerate(rewrites) if at not in numbers]
-        return _moved(fresh, [*kept, *_regrouped(changed, pinned, after)], results, numbers)
+        remaining = [replace(rewrites[number], pinned=pinned) for number in numbers]
+        changed = [task for number, task in enumerate(rewrites) if number not in numbers]
+        return _moved(fresh, [*remaining, *_regrouped(changed, pinned, after)], results, numbers)
     tasks: Any = plan.tasks
     numbers = [
-        at for at, task in enumerate(tasks) if at in results and unchanged >= {*task.fragment_ids}
+        number
+        for number, task in enumerate(tasks)
+        if number in results and unchanged >= {*task.fragment_ids}
     ]
-    covered = np.array(sorted(one for at in numbers for one in tasks[at].fragment_ids), np.int64)
-    made = [
+    covered = np.array(
+        sorted(fragment_id for number in numbers for fragment_id in tasks[number].fragment_ids),
+        np.int64,
+    )
+    rewritten = [
         replace(tasks[0], pinned=pinned, fragment_ids=ids, size_bytes=size)
         for ids, size in group_fragments(after, TASK_BYTES, lambda ids: ~among(ids, covered))
     ]
-    kept = [replace(tasks[at], pinned=pinned) for at in numbers]
-    return _moved(fresh, [*kept, *made], results, numbers)
+    remaining = [replace(tasks[number], pinned=pinned) for number in numbers]
+    return _moved(fresh, [*remaining, *rewritten], results, numbers)
 
 
 def _regrouped(
@@ -108,5 +113,9 @@ def _is_same_schema(before: Snapshot, after: Snapshot) -> bool:
 
 def _unchanged(before: Snapshot, after: Snapshot) -> set[int]:
     """Return the ids of the fragments that are the same in both versions."""
-    known = {one.id: one for one in before.manifest.fragments}
-    return {one.id for one in after.manifest.fragments if known.get(one.id) == one}
+    fragments_before = {fragment.id: fragment for fragment in before.manifest.fragments}
+    return {
+        fragment.id
+        for fragment in after.manifest.fragments
+        if fragments_before.get(fragment.id) == fragment
+    }

@@ -104,57 +104,65 @@ class RowWriter:
     where: str | None = None
 
     @classmethod
-    def of(cls, target: Destination, schema: pa.Schema, wanted: WriteSettings) -> RowWriter:
+    def of(cls, target: Destination, schema: pa.Schema, write_settings: WriteSettings) -> RowWriter:
         """Open the target, and decide how rows of this schema are written.
 
         Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError.
         """
-        check_mode(wanted.mode)
-        if wanted.where is not None and wanted.mode != "overwrite":
+        check_mode(write_settings.mode)
+        if write_settings.where is not None and write_settings.mode != "overwrite":
             raise InvalidInputError(
-                f"a condition chooses the rows that are overwritten ({wanted.where!r}): it needs "
-                f"mode='overwrite', not {wanted.mode!r}"
+                f"a condition chooses the rows that are overwritten ({write_settings.where!r}): "
+                f"it needs mode='overwrite', not {write_settings.mode!r}"
             )
-        session, current = destination(target, wanted.storage_options)
-        if current is not None and wanted.branch is not None:
-            current = session.load(Target(wanted.branch, None))
-        if current is not None and wanted.mode == "create":
+        session, current = destination(target, write_settings.storage_options)
+        if current is not None and write_settings.branch is not None:
+            current = session.load(Target(write_settings.branch, None))
+        if current is not None and write_settings.mode == "create":
             raise DatasetAlreadyExistsError(
                 f"a dataset already exists at {session.root.uri!r}; use mode='append' to add "
                 "rows, or mode='overwrite' to replace its rows in a new version"
             )
-        request = WriteRequest(**wanted.files)
-        is_new = current is None or (wanted.mode == "overwrite" and wanted.where is None)
+        request = WriteRequest(**write_settings.files)
+        is_new = current is None or (
+            write_settings.mode == "overwrite" and write_settings.where is None
+        )
         version = request.data_storage_version
         if current is not None and not is_new:
             version = added_version(current.manifest, version)
-        mode = "create" if current is None and wanted.mode == "append" else wanted.mode
-        if current is not None and wanted.where is not None:
+        mode = (
+            "create" if current is None and write_settings.mode == "append" else write_settings.mode
+        )
+        if current is not None and write_settings.where is not None:
             mode = REPLACE
-            deleting.check(current, wanted.where)
-        config = {CONFIG_KEY: ALGORITHM} if wanted.checksums and is_new else {}
-        known = NO_PROPERTIES if current is None else current.manifest.config
+            deleting.check(current, write_settings.where)
+        config = {CONFIG_KEY: ALGORITHM} if write_settings.checksums and is_new else {}
+        config_before = NO_PROPERTIES if current is None else current.manifest.config
         options = request.write_options(
-            version or version_after(current), config={**known, **config}
+            version or version_after(current), config={**config_before, **config}
         )
         if current is None or is_new:
             own = new_schema(schema, options.file_version)
         else:
             own = current.manifest.schema
             check_names(schema, own.to_arrow())
-        pinned = PinnedVersion.at(session, current)
-        return cls(pinned, own, options, mode, wanted.stable_row_ids, config, wanted.where)
+        pinned = PinnedVersion.of_snapshot(session, current)
+        return cls(
+            pinned, own, options, mode, write_settings.stable_row_ids, config, write_settings.where
+        )
 
     @classmethod
-    def of_frame(cls, target: Destination, schema: pa.Schema, wanted: WriteSettings) -> RowWriter:
+    def of_frame(
+        cls, target: Destination, schema: pa.Schema, write_settings: WriteSettings
+    ) -> RowWriter:
         """Return the writer of a DataFrame, whose values must be of the kinds of the dataset.
 
         ``schema`` is that of ``new_schema``. Raises as ``of`` does.
         """
-        rows = cls.of(target, schema, wanted)
+        rows = cls.of(target, schema, write_settings)
         stored = rows.schema.to_arrow()
-        for one in schema:
-            check_assignable(one.type, stored.field(one.name))
+        for schema_field in schema:
+            check_assignable(schema_field.type, stored.field(schema_field.name))
         return rows
 
     @property
@@ -166,8 +174,8 @@ class RowWriter:
         """Write rows to new files; None without rows. In blob columns, bytes become blobs."""
         home = self.pinned.session().home(self.pinned.branch)
         source = bytes_as_blobs(self._passing(reader_of(rows)), self.schema)
-        made = write_fragments(source, self.schema, home, self.options)
-        return Addition(tuple(made)) if made else None
+        fragments = write_fragments(source, self.schema, home, self.options)
+        return Addition(tuple(fragments)) if fragments else None
 
     def _passing(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Return the rows, each checked by the condition of an overwrite.
@@ -198,7 +206,7 @@ class RowWriter:
             self._check_bases(snapshot)
         home = self.pinned.session().home(self.pinned.branch)
         condition = None if self.where is None else compile_filter(self.where, source.to_arrow())
-        columns = [*(quoted([one]) for one in source.names), ROW_ADDRESS]
+        columns = [*(quoted([name]) for name in source.names), ROW_ADDRESS]
         scan = ScanOptions(columns, fragments=tuple(fragments))
         with FragmentWriter(part, home, copying(self.options, copies)) as writer:
             for batch in plan_scan(snapshot, scan).batches():
@@ -206,8 +214,8 @@ class RowWriter:
                     _check_rows(batch, condition)
                 rows = copies.batch(batch, batch.column(ROW_ADDRESS).to_numpy())
                 writer.write(rows.drop_columns([ROW_ADDRESS]))
-            made = writer.finish()
-        return Addition(tuple(made)) if made else None
+            copied = writer.finish()
+        return Addition(tuple(copied)) if copied else None
 
     def _check_bases(self, source: Snapshot) -> None:
         mine = self.pinned.open()[1].manifest.base_paths if self.pinned.version else ()
@@ -221,7 +229,7 @@ class RowWriter:
 
     def write_of_spark(self, batches: Iterable[pa.RecordBatch]) -> Addition | None:
         """Cast batches of Spark to the types of the dataset and write them."""
-        rows = (one for one in batches if one.num_rows)
+        rows = (batch for batch in batches if batch.num_rows)
         first = next(rows, None)
         if first is None:
             return None
@@ -249,7 +257,7 @@ def _check_rows(batch: pa.RecordBatch, condition: Filter) -> None:
     failing = np.flatnonzero(~passing)
     if len(failing):
         place = int(failing[0])
-        shown = {".".join(path): one[place].as_py() for path, one in columns.items()}
+        shown = {".".join(path): column[place].as_py() for path, column in columns.items()}
         raise InvalidInputError(
             f"only rows that pass {condition.text!r} are overwritten, and new rows have to pass it "
             f"too: {count_of(len(failing), 'row')} of a batch of {batch.num_rows} do not, the "
@@ -258,12 +266,12 @@ def _check_rows(batch: pa.RecordBatch, condition: Filter) -> None:
 
 
 def _values(batch: pa.RecordBatch, path: tuple[str, ...]) -> pa.ChunkedArray:
-    found = pa.chunked_array([batch.column(path[0])])
+    values = pa.chunked_array([batch.column(path[0])])
     if len(path) > 1:
         import pyarrow.compute as pc
 
-        found = pc.struct_field(found, list(path[1:]))
-    return found
+        values = pc.struct_field(values, list(path[1:]))
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +293,10 @@ def skipped_property(skipped: Sequence[SkippedFile]) -> tuple[tuple[str, str], .
     """Return the transaction property that records skipped files, none without any."""
     if not skipped:
         return ()
-    listed = [{"file": one.path, "problem": one.problem[:500]} for one in skipped[:_LISTED]]
+    listed = [
+        {"file": skipped_file.path, "problem": skipped_file.problem[:500]}
+        for skipped_file in skipped[:_LISTED]
+    ]
     return ((SKIPPED, json.dumps({"count": len(skipped), "files": listed})),)
 
 
@@ -297,10 +308,10 @@ def bad_records_property(counts: Sequence[Any]) -> tuple[tuple[str, str], ...]:
     if not counts:
         return ()
     files: dict[str, dict[str, Any]] = {}
-    for one in counts:
-        entry = files.setdefault(one.path, {"file": one.path, "count": 0, "first": one.first})
-        entry["count"] += one.count
-    total = sum(one.count for one in counts)
+    for count in counts:
+        entry = files.setdefault(count.path, {"file": count.path, "count": 0, "first": count.first})
+        entry["count"] += count.count
+    total = sum(count.count for count in counts)
     listed = list(files.values())[:_LISTED]
     return ((BAD_RECORDS, json.dumps({"count": total, "files": listed})),)
 
@@ -316,31 +327,31 @@ class CommitRows:
 
     def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
         """Commit. Raises CommitConflictError, CommitStateUnknownError, StorageError."""
-        skipped = [one for one in results if isinstance(one, SkippedFile)]
-        bad = [one.bad for one in results if hasattr(one, "bad")]
+        skipped = [result for result in results if isinstance(result, SkippedFile)]
+        bad = [result.bad for result in results if hasattr(result, "bad")]
         recorded = skipped_property(skipped) + bad_records_property(bad)
         label = replace(label, properties=label.properties + recorded)
-        written = [one for one in results if not isinstance(one, SkippedFile)]
-        made = tuple(one for result in written for one in result.fragments)
+        written = [result for result in results if not isinstance(result, SkippedFile)]
+        fragments = tuple(fragment for result in written for fragment in result.fragments)
         if self.rows.mode == REPLACE:
-            return self._replace(plan, made, label)
-        operation: Append | Overwrite = Append(made)
+            return self._replace(plan, fragments, label)
+        operation: Append | Overwrite = Append(fragments)
         if self.rows.mode != "append":
             config = self.rows.config or None
-            operation = Overwrite(self.rows.schema, made, config_upsert_values=config)
-        staged = StagedWrite(plan.pinned.version, operation, new_fragments=made)
+            operation = Overwrite(self.rows.schema, fragments, config_upsert_values=config)
+        staged = StagedWrite(plan.pinned.version, operation, new_fragments=fragments)
         version = "{}.{}".format(*self.rows.options.file_version)
         is_new = self.rows.mode != "append"
         build = BuildOptions(version if is_new else None, self.rows.stable_row_ids)
         return commit_write(plan, staged, label, build)
 
-    def _replace(self, plan: Plan, made: tuple[Fragment, ...], label: Label) -> LanceDataset:
+    def _replace(self, plan: Plan, fragments: tuple[Fragment, ...], label: Label) -> LanceDataset:
         """Find the rows that go, and commit them with those that come; nothing is no version."""
         _, snapshot = plan.pinned.open()
         deletion = deleting.plan(snapshot, self.rows.where)
         edits: list[Edit] = [deletion] if deletion.num_rows else []
-        if made:
-            edits.append(Addition(made))
+        if fragments:
+            edits.append(Addition(fragments))
         if not edits:
             return plan.pinned.dataset()
         return commit_write(plan, combine(snapshot, edits), label)

@@ -91,15 +91,15 @@ class RunOptions:
     label: Label = field(default_factory=Label)
 
     @classmethod
-    def of(cls, message: str | None, given: Mapping[str, Any]) -> RunOptions:
+    def of(cls, message: str | None, given_options: Mapping[str, Any]) -> RunOptions:
         """Check the arguments of an operation. Raises InvalidInputError for an unknown one."""
-        known = {one.name for one in fields(cls)} - {"label"}
-        for name in given:
-            if name not in known:
+        names = {field.name for field in fields(cls)} - {"label"}
+        for name in given_options:
+            if name not in names:
                 raise InvalidInputError(
-                    f"unknown option {name!r}; options: {', '.join(sorted(known))}"
+                    f"unknown option {name!r}; options: {', '.join(sorted(names))}"
                 )
-        return cls(label=Label(message), **given)
+        return cls(label=Label(message), **given_options)
 
     def is_stopped(self) -> bool:
         """Whether the run is to be cancelled."""
@@ -153,18 +153,18 @@ def run_parts(plans: Sequence[Plan], options: RunOptions) -> LanceDataset:
     The plans have one read version and do not touch the same fragments. After an error the parts
     before are committed, and a note says how many.
     """
-    num_tasks = sum(len(one.tasks) for one in plans)
-    before = TaskProgress(0, num_tasks, 0, sum(one.size_bytes for one in plans), 0)
-    made = plans[0].pinned.dataset()
+    num_tasks = sum(len(plan.tasks) for plan in plans)
+    before = TaskProgress(0, num_tasks, 0, sum(plan.size_bytes for plan in plans), 0)
+    dataset = plans[0].pinned.dataset()
     for number, plan in enumerate(plans):
         watch = ProgressReporter(_of_all(options.progress, before, number == len(plans) - 1))
         try:
-            made = _run_plan(Begun(plan), None, options, watch)
+            dataset = _run_plan(Begun(plan), None, options, watch)
         except LanceError as error:
             if number:
                 error.add_note(
-                    f"{number} of {len(plans)} parts are committed (version {made.version} is the "
-                    "last of them); do the same again for the others"
+                    f"{number} of {len(plans)} parts are committed (version {dataset.version} is "
+                    "the last of them); do the same again for the others"
                 )
             raise
         before = replace(
@@ -173,7 +173,7 @@ def run_parts(plans: Sequence[Plan], options: RunOptions) -> LanceDataset:
             done_bytes=before.done_bytes + plan.size_bytes,
             num_rows=before.num_rows + watch.now.num_rows,
         )
-    return made
+    return dataset
 
 
 def _of_all(listener: Listener | None, before: TaskProgress, is_last: bool) -> Listener | None:
@@ -219,11 +219,11 @@ def run_edits(plan: Plan, *, message: str | None = None, **options: Any) -> list
     Options: ``engine``, ``spark``, ``progress``, ``stop``. Raises RunCancelledError, and the
     exceptions of tasks.
     """
-    wanted = replace(RunOptions.of(message, options), journal=False)
-    watch = ProgressReporter(wanted.progress)
-    found = run_tasks(Begun(plan), wanted, watch, commits=False).final
+    run_options = replace(RunOptions.of(message, options), journal=False)
+    watch = ProgressReporter(run_options.progress)
+    results = run_tasks(Begun(plan), run_options, watch, commits=False).final
     watch.phase(DONE)
-    return [one for one in found if one is not None]
+    return [result for result in results if result is not None]
 
 
 def resume(
@@ -249,24 +249,24 @@ def resume(
     resumed, or options are missing, and the exceptions of tasks and of ``Plan.commit``.
     """
     target = storage_options if target_storage_options is None else target_storage_options
-    wanted = RunOptions.of(None, options)
+    run_options = RunOptions.of(None, options)
     work = journal.open_work(operation_id, ResumeOptions(storage_options, target, function))
-    watch = ProgressReporter(wanted.progress)
+    watch = ProgressReporter(run_options.progress)
     try:
         if work.results is not None:
-            made = _commit_kept(work.plan, work.results, work.label)
-            if isinstance(made, LanceDataset):
+            dataset = _commit_kept(work.plan, work.results, work.label)
+            if isinstance(dataset, LanceDataset):
                 journal.forget(operation_id)
                 watch.phase(DONE)
-                return made
+                return dataset
             again = ResumeOptions(storage_options, target, function)
-            work = _tasks_again(work.plan, again, made)
+            work = _tasks_again(work.plan, again, dataset)
         watch.phase(PLANNING)
         log = work.log
         done = {} if log is None else log.results(len(work.plan.tasks))
         folder = True if log is None else log.folder or True
-        wanted = replace(wanted, label=work.label, journal=folder)
-        return _run_plan(Begun(work.plan, done, log), None, wanted, watch)
+        run_options = replace(run_options, label=work.label, journal=folder)
+        return _run_plan(Begun(work.plan, done, log), None, run_options, watch)
     except VersionNotFoundError as error:
         if error.version != work.plan.pinned.version:
             raise
@@ -276,9 +276,9 @@ def resume(
 
 def _commit_kept(plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset | LanceError:
     """Commit results that were kept; return what prevents it if other results may be committed."""
-    made = plan.committed()
-    if made is not None:
-        return made
+    committed = plan.committed()
+    if committed is not None:
+        return committed
     lost = missing_file(plan.pinned, results)
     if lost is not None:
         return _refused(plan.operation_id, f"its file {lost!r} was removed")
@@ -288,14 +288,16 @@ def _commit_kept(plan: Plan, results: Sequence[Any], label: Label) -> LanceDatas
         return error
 
 
-def _tasks_again(plan: Plan, given: ResumeOptions, problem: LanceError) -> journal.KeptWork:
+def _tasks_again(
+    plan: Plan, resume_options: ResumeOptions, problem: LanceError
+) -> journal.KeptWork:
     """Return the tasks whose results could not be committed; raise the problem if there are none.
 
     They do not run again if versions are missing: one of these may hold the change.
     """
     work = None
     if plan.pinned.has_all_later_versions():
-        work = journal.open_tasks(plan.operation_id, given)
+        work = journal.open_tasks(plan.operation_id, resume_options)
     if work is None:
         if isinstance(problem, RetryableCommitConflictError):
             forgotten = Python("lance_nb.spark.forget").call(plan.operation_id)
@@ -343,11 +345,11 @@ def run_tasks(
     if plan.run_job is not None:
         watch.phase(RUNNING, choice.name, choice.reason)
         return Work(plan, plan.run_job(options, watch))
-    numbers = [at for at in range(len(plan.tasks)) if at not in done]
+    numbers = [number for number in range(len(plan.tasks)) if number not in done]
     if not numbers:
-        return Work(plan, [done[at] for at in range(len(plan.tasks))], begun.log)
+        return Work(plan, [done[number] for number in range(len(plan.tasks))], begun.log)
     log = begun.log or _log_of(plan, done, options)
-    tasks: Sequence[Task] = [plan.tasks[at] for at in numbers]
+    tasks: Sequence[Task] = [plan.tasks[number] for number in numbers]
     if log is not None:
         tasks = log.recorded(tasks, numbers)
     is_new = choice.name == "spark" and choice.spark is None
@@ -357,9 +359,9 @@ def run_tasks(
         engine = _started(choice, options, len(numbers)) if is_new else choice.engine()
         watch.phase(RUNNING)
         report = _after(_counted(plan, done), watch.tasks)
-        made = engine.run(tasks, report, options.is_stopped)
-    results = {**done, **dict(zip(numbers, made, strict=True))}
-    return Work(plan, [results[at] for at in range(len(plan.tasks))], log)
+        run_results = engine.run(tasks, report, options.is_stopped)
+    results = {**done, **dict(zip(numbers, run_results, strict=True))}
+    return Work(plan, [results[number] for number in range(len(plan.tasks))], log)
 
 
 def _started(choice: EngineChoice, options: RunOptions, num_tasks: int) -> Engine:
@@ -401,12 +403,12 @@ class _Interruption:
 
 def _log_of(plan: Plan, done: Mapping[int, Any], options: RunOptions) -> TaskLog | None:
     """Keep the tasks of a plan in the journal; return the log of their results, or None."""
-    wanted = options.journal
-    if wanted is False or (wanted is None and plan.size_bytes < RECORDED_BYTES):
+    journal_option = options.journal
+    if journal_option is False or (journal_option is None and plan.size_bytes < RECORDED_BYTES):
         return None
     if len(plan.tasks) < 2 or plan.pinned.is_in_memory:
         return None
-    log = TaskLog.of(plan.pinned, plan.operation_id, wanted)
+    log = TaskLog.of(plan.pinned, plan.operation_id, journal_option)
     if not journal.begin(plan, log, options.label):
         return None
     for number, result in done.items():
@@ -416,8 +418,8 @@ def _log_of(plan: Plan, done: Mapping[int, Any], options: RunOptions) -> TaskLog
 
 def _counted(plan: Plan, done: Mapping[int, Any]) -> TaskProgress:
     """Return the progress of a plan of which some tasks are done."""
-    num_bytes = sum(plan.tasks[at].size_bytes for at in done)
-    num_rows = sum(rows_of(one) for one in done.values())
+    num_bytes = sum(plan.tasks[number].size_bytes for number in done)
+    num_rows = sum(rows_of(result) for result in done.values())
     return TaskProgress(len(done), len(plan.tasks), num_bytes, plan.size_bytes, num_rows)
 
 
@@ -458,7 +460,7 @@ def commit_results(
     watch.phase(COMMITTING)
     is_kept = journal.keep(plan, results, options.label) is not None
     try:
-        made = plan.commit(results, options.label)
+        dataset = plan.commit(results, options.label)
     except CommitStateUnknownError as error:
         error.add_note(
             f"the results are kept; commit them with {_resumed(plan)}"
@@ -475,7 +477,7 @@ def commit_results(
         raise
     journal.finish(plan, work.log)
     watch.phase(DONE)
-    return made
+    return dataset
 
 
 ENGINES = ("auto", "local", "spark")

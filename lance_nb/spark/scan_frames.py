@@ -45,8 +45,8 @@ class ScanCount:
         if self.plan.filter is None:
             return self.plan.num_rows
         tasks = plan_count(self.plan.pinned.dataset(), self.plan.filter)
-        found = run_edits(tasks, engine="spark", spark=self.session)
-        return sum(one.num_rows for one in found)
+        results = run_edits(tasks, engine="spark", spark=self.session)
+        return sum(result.num_rows for result in results)
 
 
 class ScanDataFrame(ClassicDataFrame):
@@ -90,5 +90,5 @@ def without_statistics(frame: DataFrame) -> DataFrame:
     java: Any = frame
     numbers = java._jdf.toDF()  # noqa: SLF001 - there is no public API
     session = java.sparkSession._jsparkSession  # noqa: SLF001
-    made = session.createDataFrame(numbers.javaRDD(), numbers.schema())
-    return ClassicDataFrame(made, frame.sparkSession)
+    rebuilt = session.createDataFrame(numbers.javaRDD(), numbers.schema())
+    return ClassicDataFrame(rebuilt, frame.sparkSession)

@@ -52,11 +52,11 @@ def find_session(namespace: Mapping[str, Any] | None = None) -> SparkSession | N
         return None
     from pyspark.sql import SparkSession
 
-    found = SparkSession.getActiveSession() or getattr(SparkSession, "_instantiatedSession", None)
-    if found is None:
+    session = SparkSession.getActiveSession() or getattr(SparkSession, "_instantiatedSession", None)
+    if session is None:
         named = (namespace or {}).get("spark")
-        found = named if isinstance(named, SparkSession) or is_connect(named) else None
-    return found if found is not None and _is_alive(found) else None
+        session = named if isinstance(named, SparkSession) or is_connect(named) else None
+    return session if session is not None and _is_alive(session) else None
 
 
 def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
@@ -74,10 +74,10 @@ def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(name)
-    wanted = {key.replace("__", "."): value for key, value in config.items()}
-    is_remote = "spark.remote" in wanted or remote() is not None
+    settings = {key.replace("__", "."): value for key, value in config.items()}
+    is_remote = "spark.remote" in settings or remote() is not None
     own = {} if is_remote else {"spark.master": "local[*]", **_LOCAL}
-    for key, value in {**own, **wanted}.items():
+    for key, value in {**own, **settings}.items():
         builder = builder.config(key, value)
     with no_pandas_warning():
         return builder.getOrCreate()
@@ -104,12 +104,13 @@ def why_not() -> str | None:
         return str(MissingPackageError("Spark", "PySpark", "lance-nb[spark]"))
     if (remote() or "").startswith("sc://"):  # Java runs on the server
         return None
-    found = java()
-    version = None if found is None else _version(found)
-    if found is None or (version is not None and version < MIN_JAVA):
-        there = "none was found" if found is None else f"{found} is Java {version}"
+    java_home = java()
+    version = None if java_home is None else _version(java_home)
+    if java_home is None or (version is not None and version < MIN_JAVA):
+        java_text = "none was found" if java_home is None else f"{java_home} is Java {version}"
         return (
-            f"Spark needs Java {MIN_JAVA} or newer, and {there}: install a JRE (Debian and Ubuntu: "
+            f"Spark needs Java {MIN_JAVA} or newer, and {java_text}: install a JRE (Debian and "
+            "Ubuntu: "
             "apt install openjdk-17-jre-headless; conda: conda install openjdk=17) or set JAVA_HOME"
         )
     return None
@@ -127,8 +128,8 @@ def _version(program: str) -> int | None:
             text = (folder / "release").read_text(encoding="utf-8")
         except OSError:
             continue
-        found = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
-        return None if found is None else int(found[1])
+        match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
+        return None if match is None else int(match[1])
     return None
 
 
@@ -143,7 +144,7 @@ def java() -> str | None:
 
 def is_connect(session: object) -> bool:
     """Whether a session is of Spark Connect. Does not import PySpark."""
-    return any(one.__module__.startswith(_CONNECT) for one in type(session).__mro__)
+    return any(base.__module__.startswith(_CONNECT) for base in type(session).__mro__)
 
 
 def num_cores(session: SparkSession) -> int:

@@ -88,10 +88,10 @@ class RunTasks:
 
     def _outcomes(self, group: Sequence[tuple[int, Task]]) -> pa.RecordBatch:
         """Run the tasks of a group; their outcomes are one batch, as each batch costs the JVM."""
-        found = [_outcome(task, is_alone=len(group) == 1) for _, task in group]
-        self.counter.add(sum(map(rows_of, found)))
-        numbers = from_integers(np.array([at for at, _ in group], np.int64))
-        outcomes = from_bytes(list(map(pickle.dumps, found)))
+        outcomes_of_group = [_outcome(task, is_alone=len(group) == 1) for _, task in group]
+        self.counter.add(sum(map(rows_of, outcomes_of_group)))
+        numbers = from_integers(np.array([number for number, _ in group], np.int64))
+        outcomes = from_bytes(list(map(pickle.dumps, outcomes_of_group)))
         return pa.RecordBatch.from_arrays([numbers, outcomes], schema=_SCHEMA)
 
 
@@ -110,15 +110,15 @@ def pack_groups(groups: Sequence[Sequence[tuple[int, Any]]]) -> tuple[bytes, tup
                     places[id(value)] = len(shared)
                     shared.append(value)
 
-    stripped = ([(at, _stripped(task, places)) for at, task in group] for group in groups)
+    stripped = ([(number, _stripped(task, places)) for number, task in group] for group in groups)
     return pickle.dumps(shared), tuple(map(pickle.dumps, stripped))
 
 
 def unpack_group(shared: bytes, group: bytes) -> Sequence[tuple[int, Any]]:
     """Unpickle one group of tasks."""
     values = _shared_values(shared)
-    found = pickle.loads(group)  # noqa: S301 - the driver's own
-    return [(at, _restored(task, values)) for at, task in found]
+    tasks = pickle.loads(group)  # noqa: S301 - the driver's own
+    return [(number, _restored(task, values)) for number, task in tasks]
 
 
 class _Shared(NamedTuple):
@@ -138,14 +138,14 @@ def _stripped(task: Any, places: Mapping[int, int]) -> Any:
     if not is_dataclass(task):
         return task
     values: dict[str, Any] = {}
-    for one in fields(task):
-        value = getattr(task, one.name)
-        if _is_nested(one.name, value):
-            values[one.name] = _stripped(value, places)
+    for field in fields(task):
+        value = getattr(task, field.name)
+        if _is_nested(field.name, value):
+            values[field.name] = _stripped(value, places)
         elif id(value) in places:
-            values[one.name] = _Shared(places[id(value)])
+            values[field.name] = _Shared(places[id(value)])
         else:
-            values[one.name] = value
+            values[field.name] = value
     return _Stripped(type(task), values)
 
 
@@ -154,22 +154,22 @@ def _restored(task: Any, shared: Sequence[Any]) -> Any:
         return shared[task.place]
     if not isinstance(task, _Stripped):
         return task
-    return task.kind(**{name: _restored(one, shared) for name, one in task.values.items()})
+    return task.kind(**{name: _restored(value, shared) for name, value in task.values.items()})
 
 
 @lru_cache(maxsize=2)
 def _shared_values(shared: bytes) -> list[Any]:
-    found: list[Any] = pickle.loads(shared)  # noqa: S301 - the driver's own
-    return found
+    values: list[Any] = pickle.loads(shared)  # noqa: S301 - the driver's own
+    return values
 
 
 def _values_of(task: Any) -> Iterator[Any]:
     """Yield the values in the fields of a task, and of tasks and sources inside of it."""
-    for one in fields(task) if is_dataclass(task) else ():
-        value = getattr(task, one.name)
+    for field in fields(task) if is_dataclass(task) else ():
+        value = getattr(task, field.name)
         if value is None or isinstance(value, bool | int | float | str | tuple | Enum):
             continue
-        if _is_nested(one.name, value):
+        if _is_nested(field.name, value):
             yield from _values_of(value)
         else:
             yield value
@@ -180,7 +180,7 @@ _NESTED = ("task", "part")  # fields with descriptors of their own
 
 def _is_nested(name: str, value: Any) -> bool:
     """Tell whether the fields of a field are looked at; a schema makes some of them itself."""
-    return name in _NESTED and is_dataclass(value) and all(one.init for one in fields(value))
+    return name in _NESTED and is_dataclass(value) and all(field.init for field in fields(value))
 
 
 def _outcome(task: Task, *, is_alone: bool) -> Any:
@@ -205,20 +205,22 @@ class SparkEngine:
     def run(self, tasks: Sequence[Task], report: Report, stop: Stop) -> list[Any]:
         """Run the tasks, small ones together; retry each that raised a storage error alone."""
         counter = RowCounter(self._spark)
-        groups = group_tasks([one.size_bytes for one in tasks], num_cores(self._spark))
+        groups = group_tasks([task.size_bytes for task in tasks], num_cores(self._spark))
 
         def tell(num_done: int, num_rows: int) -> None:
             report(estimated_progress(tasks, num_done, num_rows))
 
         outcomes = self._outcomes(tasks, groups, counter, tell, stop)
-        failed = [(at,) for at, found in outcomes.items() if isinstance(found, StorageError)]
+        failed = [
+            (number,) for number, outcome in outcomes.items() if isinstance(outcome, StorageError)
+        ]
         if failed:
             outcomes |= self._outcomes(tasks, failed, counter, tell, stop)
         for outcome in outcomes.values():
             if isinstance(outcome, LanceError):
                 raise outcome
         report(progress_of_results(tasks, outcomes))
-        return [outcomes[at] for at in range(len(tasks))]
+        return [outcomes[number] for number in range(len(tasks))]
 
     def _outcomes(
         self,
@@ -231,25 +233,25 @@ class SparkEngine:
         """Run each group of tasks in a partition of its own; return the outcomes by task number."""
         from pyspark.sql.pandas.types import from_arrow_schema  # PySpark may be missing
 
-        others = len(tasks) - sum(map(len, groups))
+        num_others = len(tasks) - sum(map(len, groups))
         name = type(getattr(tasks[0], "task", tasks[0])).__name__
         outcomes: dict[int, Any] = {}
         for first in range(0, len(groups), WAVE_PARTITIONS):
             wave = groups[first : first + WAVE_PARTITIONS]
             ends = np.cumsum([len(group) for group in wave])
-            before = others + len(outcomes)
+            before = num_others + len(outcomes)
 
             def tell_tasks(
                 num_done: int, _: int, num_rows: int, ends: Any = ends, before: int = before
             ) -> None:
                 tell(before + int(ends[num_done - 1] if num_done else 0), num_rows)
 
-            packed = pack_groups([[(at, tasks[at]) for at in group] for group in wave])
+            packed = pack_groups([[(number, tasks[number]) for number in group] for group in wave])
             numbers = self._spark.range(0, len(wave), 1, numPartitions=len(wave))
             with no_pandas_warning():
                 job = numbers.mapInArrow(RunTasks(*packed, counter), from_arrow_schema(_SCHEMA))
-            what = f"lance_nb: {int(ends[-1])} x {name}"
-            rows = SparkJob(self._spark, what, job.collect).finish(counter, tell_tasks, stop)
+            description = f"lance_nb: {int(ends[-1])} x {name}"
+            rows = SparkJob(self._spark, description, job.collect).finish(counter, tell_tasks, stop)
             for row in rows:
                 outcomes[row["task"]] = pickle.loads(bytes(row["outcome"]))  # noqa: S301
         return outcomes
@@ -269,24 +271,24 @@ OnProgress = Callable[[int, int, int], None]
 def _cannot_import(module: str) -> str:
     """Explain a missing module: one that lance_nb needs, or one that a user function needs."""
     top = module.partition(".")[0]
-    here = top in sys.modules or importlib.util.find_spec(top) is not None
-    said = f"Spark's Python workers cannot import {module!r}"
+    is_importable = top in sys.modules or importlib.util.find_spec(top) is not None
+    problem = f"Spark's Python workers cannot import {module!r}"
     python = "Set os.environ['PYSPARK_PYTHON'] = sys.executable before the session is started"
     if top in _OWN:
         return (
-            f"{said}: they run a different Python. {python}; on a cluster, install "
+            f"{problem}: they run a different Python. {python}; on a cluster, install "
             "lance_nb where the executors run"
         )
-    if here:
+    if is_importable:
         return (
-            f"{said}, which your function imports and which is installed here. For a package: "
+            f"{problem}, which your function imports and which is installed here. For a package: "
             f"{python}; on a cluster, install {top} where the executors run. For a module of your "
             "own: send it with "
             "spark.addArtifacts(path, pyfile=True)"
         )
     return (
-        f"{said}, which your function uses, and this Python cannot either. Install {top} where the "
-        "executors run, or correct the import"
+        f"{problem}, which your function uses, and this Python cannot either. Install {top} where "
+        "the executors run, or correct the import"
     )
 
 
@@ -322,12 +324,12 @@ class SparkJob:
     def __init__(
         self,
         spark: SparkSession,
-        what: str,
+        description: str,
         action: Callable[[], Any],
         properties: Mapping[str, str] = NO_PROPERTIES,
     ) -> None:
         self._spark = spark
-        self._what = what
+        self._what = description
         self._action = action
         self._properties = properties
         self._group = f"lance_nb-{uuid.uuid4()}"
@@ -384,8 +386,8 @@ class SparkJob:
         session: Any = self._spark
 
         def note(stages: Any, *_: Any, **_more: Any) -> None:
-            for one in stages or ():
-                self._stages[one.stage_id] = one.num_completed_tasks, one.num_tasks
+            for stage in stages or ():
+                self._stages[stage.stage_id] = stage.num_completed_tasks, stage.num_tasks
 
         session.registerProgressHandler(note)
         stack.callback(session.removeProgressHandler, note)
@@ -396,9 +398,9 @@ class SparkJob:
             for job in tracker.getJobIdsForGroup(self._group):
                 about = tracker.getJobInfo(job)
                 for stage in about.stageIds if about else ():
-                    found = tracker.getStageInfo(stage)
-                    if found is not None:
-                        self._stages[stage] = found.numCompletedTasks, found.numTasks
+                    info = tracker.getStageInfo(stage)
+                    if info is not None:
+                        self._stages[stage] = info.numCompletedTasks, info.numTasks
         counts = list(self._stages.values())
         return sum(done for done, _ in counts), sum(of for _, of in counts)
 

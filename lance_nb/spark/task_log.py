@@ -73,7 +73,9 @@ class TaskLog:
 
     def recorded(self, tasks: Sequence[Task], numbers: Sequence[int]) -> list[RecordedTask]:
         """Return tasks that record their results; ``numbers`` are those they have in the plan."""
-        return [RecordedTask(task, at, self) for task, at in zip(tasks, numbers, strict=True)]
+        return [
+            RecordedTask(task, number, self) for task, number in zip(tasks, numbers, strict=True)
+        ]
 
     def record(self, number: int, result: Any) -> None:
         """Write the result of a task. Raises StorageError."""
@@ -87,14 +89,16 @@ class TaskLog:
         Raises StorageError.
         """
         store = self._store()
-        there = [number for number in self._numbers(store) if number < num_tasks]
-        found: dict[int, Any] = {}
-        run_all([partial(self._read, store, number, found) for number in there])
-        return dict(sorted(found.items()))
+        numbers = [number for number in self._numbers(store) if number < num_tasks]
+        results_by_task: dict[int, Any] = {}
+        run_all([partial(self._read, store, number, results_by_task) for number in numbers])
+        return dict(sorted(results_by_task.items()))
 
     def files(self, num_tasks: int) -> list[str]:
         """List the files of recorded results, relative to the folder of the branch."""
-        return [path for one in self.results(num_tasks).values() for path, _ in _new_files(one)]
+        return [
+            path for result in self.results(num_tasks).values() for path, _ in _new_files(result)
+        ]
 
     def remove(self) -> None:
         """Remove all records. Raises StorageError."""
@@ -105,22 +109,22 @@ class TaskLog:
     def _numbers(self, store: Store) -> list[int]:
         return recorded_numbers(store, self.operation_id)
 
-    def _read(self, store: Store, number: int, found: dict[int, Any]) -> None:
+    def _read(self, store: Store, number: int, results_by_task: dict[int, Any]) -> None:
         path = self._path(number)
         try:
             if store.size(path) > RECORD_BYTES_MAX:
                 return
-            known, _, body = bytes(store.read(path)).partition(b"\n")
+            digest, _, body = bytes(store.read(path)).partition(b"\n")
         except ObjectNotFoundError:  # removed by another process
             return
-        if not hmac.compare_digest(known, self._sum(number, body).encode()):
+        if not hmac.compare_digest(digest, self._sum(number, body).encode()):
             return
         try:
             result = from_json(body, ResumeOptions())
         except InvalidInputError:  # written by another release
             return
         if missing_file(self.pinned, [result]) is None:
-            found[number] = result
+            results_by_task[number] = result
 
     def _store(self) -> Store:
         session = self.pinned.session()
@@ -140,8 +144,8 @@ class TaskLog:
 def recorded_numbers(store: Store, operation_id: str) -> list[int]:
     """List the numbers of the tasks of an operation that have a record. Raises StorageError."""
     matches = (_NAME.fullmatch(name) for name in store.list_names(FOLDER))
-    found = (one for one in matches if one is not None and one[1] == operation_id)
-    return sorted(int(one[2]) for one in found)
+    matches_of_job = (match for match in matches if match is not None and match[1] == operation_id)
+    return sorted(int(match[2]) for match in matches_of_job)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +190,7 @@ def missing_file(pinned: PinnedVersion, results: Sequence[Any]) -> str | None:
         if not is_there:
             missing.append(path)
 
-    files = [one for result in results for one in _new_files(result)]
+    files = [file for result in results for file in _new_files(result)]
     run_all([partial(look, path, size) for path, size in files if size])
     return min(missing, default=None)
 

@@ -83,7 +83,9 @@ _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 def readable_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema that Spark sees. Raises NotSupportedError for an unsupported type."""
-    return pa.schema([pa.field(one.name, readable_type(one.type, one.name)) for one in schema])
+    return pa.schema(
+        [pa.field(field.name, readable_type(field.type, field.name)) for field in schema]
+    )
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -96,10 +98,14 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
     readable = readable_schema(schema)
     fields: list[StructField] = []
-    for stored, read, made in zip(schema, readable, from_arrow_schema(readable), strict=True):
+    for stored, read, spark_field in zip(
+        schema, readable, from_arrow_schema(readable), strict=True
+    ):
         is_plain = stored.type == _own(read.type) and not stored.metadata
         hint = {} if is_plain else {FIELD: _encoded(stored)}
-        fields.append(StructField(made.name, made.dataType, made.nullable, hint))
+        fields.append(
+            StructField(spark_field.name, spark_field.dataType, spark_field.nullable, hint)
+        )
     return StructType(fields)
 
 
@@ -123,9 +129,9 @@ def _decoded(text: object, column: str) -> pa.Field:
 def readable_type(kind: pa.DataType, column: str) -> pa.DataType:
     """Return the type that Spark reads a type as. Raises NotSupportedError."""
     kind = _stored(kind)
-    for fits, found in _SAME_FOR_ALL:
+    for fits, spark_type in _SAME_FOR_ALL:
         if fits(kind):
-            return found
+            return spark_type
     if any(fits(kind) for fits in _REFUSED):
         raise NotSupportedError(
             f"column {column!r}: Spark has no type for {kind}; leave the column out with "
@@ -138,7 +144,9 @@ def readable_type(kind: pa.DataType, column: str) -> pa.DataType:
     if any(fits(kind) for fits in _LISTS):
         return pa.list_(pa.field("element", readable_type(kind.value_type, column)))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(one.name, readable_type(one.type, column)) for one in kind])
+        return pa.struct(
+            [pa.field(field.name, readable_type(field.type, column)) for field in kind]
+        )
     if pa.types.is_map(kind):
         key, item = readable_type(kind.key_type, column), readable_type(kind.item_type, column)
         return pa.map_(key, item)
@@ -182,15 +190,15 @@ def from_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """
     columns = []
     for field in schema:
-        at = batch.schema.get_field_index(field.name)
-        if at < 0:
+        position = batch.schema.get_field_index(field.name)
+        if position < 0:
             if not field.nullable:
                 raise SchemaMismatchError(
                     f"column {field.name!r} is missing, and it is not nullable"
                 )
             columns.append(pa.nulls(batch.num_rows, field.type))
             continue
-        columns.append(_cast(batch.column(at), field))
+        columns.append(_cast(batch.column(position), field))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -198,72 +206,78 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     check_assignable(column.type, field)
     try:
         if _is_blob(field.type):
-            found = _as_blob(column, field.type)
+            array = _as_blob(column, field.type)
         elif isinstance(field.type, pa.BaseExtensionType):
             storage = cast_array(column, field.type.storage_type)
-            found = pa.ExtensionArray.from_storage(field.type, storage)
+            array = pa.ExtensionArray.from_storage(field.type, storage)
         else:
-            found = cast_array(column, field.type)
+            array = cast_array(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(
             f"column {field.name!r}: cannot cast values of type {column.type} to {field.type}: "
             f"{error}"
         ) from error
-    if found.null_count and not field.nullable:
+    if array.null_count and not field.nullable:
         raise SchemaMismatchError(
-            f"column {field.name!r} has {count_of(found.null_count, 'null')}, but it is not "
+            f"column {field.name!r} has {count_of(array.null_count, 'null')}, but it is not "
             "nullable"
         )
-    return found
+    return array
 
 
-def check_assignable(given: pa.DataType, field: pa.Field) -> None:
+def check_assignable(given_type: pa.DataType, field: pa.Field) -> None:
     """Refuse to store values of another kind, such as text in a column of numbers.
 
     As Spark's own tables do (``spark.sql.storeAssignmentPolicy=ANSI``): numbers become wider or
     narrower as long as no value changes, dates become timestamps, and nothing else is converted.
     Raises SchemaMismatchError.
     """
-    if not _is_assignable(given, field.type):
+    if not _is_assignable(given_type, field.type):
         raise SchemaMismatchError(
-            f"column {field.name!r}: the DataFrame has {given}, the dataset {field.type}, which "
+            f"column {field.name!r}: the DataFrame has {given_type}, the dataset {field.type}, "
+            "which "
             f"are not converted into each other: cast the column in Spark before it is written, "
             f"such as df.withColumn({field.name!r}, df[{field.name!r}].cast(...))"
         )
 
 
-def _is_assignable(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_assignable(given_type: pa.DataType, column_type: pa.DataType) -> bool:
     kinds = pa.types
-    if given == wanted or kinds.is_null(given):
+    if given_type == column_type or kinds.is_null(given_type):
         return True
-    if _is_blob(wanted) and _is_binary(given):
+    if _is_blob(column_type) and _is_binary(given_type):
         return True
-    given, wanted = (
-        one.value_type if kinds.is_dictionary(one) else one
-        for one in (_stored(given), _stored(wanted))
+    given_type, column_type = (
+        type_.value_type if kinds.is_dictionary(type_) else type_
+        for type_ in (_stored(given_type), _stored(column_type))
     )
-    if given == wanted:
+    if given_type == column_type:
         return True
-    if kinds.is_time(wanted):
-        return bool(kinds.is_integer(given) or kinds.is_time(given))  # Spark reads them as integers
-    if kinds.is_timestamp(wanted):
-        return bool(kinds.is_timestamp(given) or kinds.is_date(given))
+    if kinds.is_time(column_type):
+        return bool(
+            kinds.is_integer(given_type) or kinds.is_time(given_type)
+        )  # Spark reads them as integers
+    if kinds.is_timestamp(column_type):
+        return bool(kinds.is_timestamp(given_type) or kinds.is_date(given_type))
     for is_kind in (_is_number, _is_text, _is_binary, kinds.is_date, kinds.is_duration):
-        if is_kind(wanted):
-            return bool(is_kind(given))
-    if any(fits(wanted) for fits in _LISTS):
-        is_list = any(fits(given) for fits in _LISTS)
-        return bool(is_list) and _is_assignable(given.value_type, wanted.value_type)
-    if kinds.is_map(wanted):
-        return bool(kinds.is_map(given)) and all(
+        if is_kind(column_type):
+            return bool(is_kind(given_type))
+    if any(fits(column_type) for fits in _LISTS):
+        is_list = any(fits(given_type) for fits in _LISTS)
+        return bool(is_list) and _is_assignable(given_type.value_type, column_type.value_type)
+    if kinds.is_map(column_type):
+        return bool(kinds.is_map(given_type)) and all(
             _is_assignable(*pair)
-            for pair in ((given.key_type, wanted.key_type), (given.item_type, wanted.item_type))
+            for pair in (
+                (given_type.key_type, column_type.key_type),
+                (given_type.item_type, column_type.item_type),
+            )
         )
-    if kinds.is_struct(wanted):
-        return bool(kinds.is_struct(given)) and all(
-            _is_assignable(given.field(one.name).type, one.type)
-            for one in wanted
-            if given.get_field_index(one.name) >= 0
+    if kinds.is_struct(column_type):
+        return bool(kinds.is_struct(given_type)) and all(
+            _is_assignable(given_type.field(field.name).type, field.type)
+            for field in column_type
+            if given_type.get_field_index(field.name) >= 0
         )
     return False
 
@@ -298,7 +312,7 @@ def _stored(kind: pa.DataType) -> pa.DataType:
 
 def _is_blob(kind: pa.DataType) -> bool:
     stored = _stored(kind)
-    return pa.types.is_struct(stored) and [one.name for one in stored] == ["data", "uri"]
+    return pa.types.is_struct(stored) and [field.name for field in stored] == ["data", "uri"]
 
 
 def _as_blob(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -312,18 +326,18 @@ def _as_blob(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def bytes_as_blobs(rows: pa.RecordBatchReader, schema: Schema) -> pa.RecordBatchReader:
     """Mark bytes as blobs for blob columns: Parquet and Spark have no blob type."""
-    blobs = {one.name: one.logical_type for one in schema if is_blob(one)}
+    blobs = {field.name: field.logical_type for field in schema if is_blob(field)}
     fields = []
-    for one in rows.schema:
-        is_bytes = pa.types.is_binary(one.type) or pa.types.is_large_binary(one.type)
-        if is_bytes and one.name in blobs:
-            kind = pa.binary() if blobs[one.name] == "binary" else pa.large_binary()
-            mark = {**(one.metadata or {}), BLOB_KEY: "true"}
-            fields.append(one.with_type(kind).with_metadata(mark))
+    for field in rows.schema:
+        is_bytes = pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)
+        if is_bytes and field.name in blobs:
+            kind = pa.binary() if blobs[field.name] == "binary" else pa.large_binary()
+            mark = {**(field.metadata or {}), BLOB_KEY: "true"}
+            fields.append(field.with_type(kind).with_metadata(mark))
         else:
-            fields.append(one)
-    wanted = pa.schema(fields, rows.schema.metadata)
-    return rows if wanted.equals(rows.schema, check_metadata=True) else rows.cast(wanted)
+            fields.append(field)
+    blob_schema = pa.schema(fields, rows.schema.metadata)
+    return rows if blob_schema.equals(rows.schema, check_metadata=True) else rows.cast(blob_schema)
 
 
 def fixed_width(kind: pa.DataType) -> int | None:
@@ -334,7 +348,7 @@ def fixed_width(kind: pa.DataType) -> int | None:
         width = fixed_width(kind.value_type)
         return None if width is None else width * int(kind.list_size)
     if pa.types.is_struct(kind):
-        widths = [fixed_width(kind.field(at).type) for at in range(kind.num_fields)]
+        widths = [fixed_width(kind.field(index).type) for index in range(kind.num_fields)]
         return None if None in widths else sum(filter(None, widths))
     types = pa.types
     if types.is_primitive(kind) or types.is_fixed_size_binary(kind) or types.is_decimal(kind):
@@ -350,14 +364,16 @@ def dataset_fields(names: Sequence[str], schema: pa.Schema) -> pa.Schema:
 
 def cast_to_dataset(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Cast a table of Spark to the types of a dataset. Raises SchemaMismatchError."""
-    wanted = dataset_fields(table.column_names, schema)
+    target_schema = dataset_fields(table.column_names, schema)
     batches = table.combine_chunks().to_batches()
-    return pa.Table.from_batches([from_spark(one, wanted) for one in batches], wanted)
+    return pa.Table.from_batches(
+        [from_spark(batch, target_schema) for batch in batches], target_schema
+    )
 
 
-def check_names(given: pa.Schema, schema: pa.Schema) -> None:
+def check_names(given_schema: pa.Schema, schema: pa.Schema) -> None:
     """Refuse columns that the dataset does not have. Raises SchemaMismatchError."""
-    _check_known(given.names, schema)
+    _check_known(given_schema.names, schema)
 
 
 def _check_known(names: Sequence[str], schema: pa.Schema) -> None:
@@ -383,24 +399,24 @@ def new_schema(schema: StructType, dimensions: Mapping[str, int] | None = None) 
 
     arrow: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     fields = [
-        _hinted(pa.field(one.name, _own(one.type)), spark)
-        for one, spark in zip(arrow, schema.fields, strict=True)
+        _hinted(pa.field(field.name, _own(field.type)), spark)
+        for field, spark in zip(arrow, schema.fields, strict=True)
     ]
-    made = pa.schema(fields)
+    arrow_schema = pa.schema(fields)
     for name, dimension in (dimensions or {}).items():
-        made = _with_dimension(made, name, dimension)
-    return made
+        arrow_schema = _with_dimension(arrow_schema, name, dimension)
+    return arrow_schema
 
 
 def _with_dimension(schema: pa.Schema, name: str, dimension: int) -> pa.Schema:
-    at = schema.get_field_index(name)
-    if at < 0:
-        known = ", ".join(map(repr, schema.names))
-        raise InvalidInputError(f"dimensions: no column {name!r}; columns: {known}")
-    field = schema.field(at)
+    position = schema.get_field_index(name)
+    if position < 0:
+        names = ", ".join(map(repr, schema.names))
+        raise InvalidInputError(f"dimensions: no column {name!r}; columns: {names}")
+    field = schema.field(position)
     if not any(fits(field.type) for fits in _LISTS):
         raise InvalidInputError(f"dimensions: column {name!r} is {field.type}, not an array")
-    return schema.set(at, field.with_type(pa.list_(field.type.value_field, dimension)))
+    return schema.set(position, field.with_type(pa.list_(field.type.value_field, dimension)))
 
 
 def _own(kind: pa.DataType) -> pa.DataType:
@@ -408,7 +424,7 @@ def _own(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(pa.field("item", _own(kind.value_type)))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(one.name, _own(one.type)) for one in kind])
+        return pa.struct([pa.field(field.name, _own(field.type)) for field in kind])
     if pa.types.is_map(kind):
         return pa.map_(kind.key_type, _own(kind.item_type))
     return kind
@@ -426,12 +442,14 @@ def _hinted(field: pa.Field, spark: StructField) -> pa.Field:
     dimension = hints.get(DIMENSION)
     if isinstance(dimension, int) and pa.types.is_list(field.type):
         field = field.with_type(pa.list_(field.type.value_field, dimension))
-    kept = {key: _plain(value) for key, value in hints.items() if key.startswith("lance-encoding:")}
-    if kept.get(BLOB_KEY) == "true" and pa.types.is_binary(field.type):
+    hints_kept = {
+        key: _plain(value) for key, value in hints.items() if key.startswith("lance-encoding:")
+    }
+    if hints_kept.get(BLOB_KEY) == "true" and pa.types.is_binary(field.type):
         field = field.with_type(pa.large_binary())
-    if not kept:
+    if not hints_kept:
         return field
-    return field.with_metadata({**(field.metadata or {}), **kept})
+    return field.with_metadata({**(field.metadata or {}), **hints_kept})
 
 
 def _is_readable_as(stored: pa.Field, spark: StructField) -> bool:

@@ -79,14 +79,14 @@ def read_part(
     options: SourceOptions, schema: pa.Schema, part: Mapping[str, Any]
 ) -> Iterator[pa.RecordBatch]:
     """Read a part in the types of Spark. Raises InvalidInputError if the columns have changed."""
-    at = SourceOptions.of({**dict(options.values), "version": str(part["version"])})
-    plan = ReadPlan.of(at)
-    known = {one.name: one.type for one in plan.schema}
+    options_of_version = SourceOptions.of({**dict(options.values), "version": str(part["version"])})
+    plan = ReadPlan.of(options_of_version)
+    types = {field.name: field.type for field in plan.schema}
     for field in schema:
-        if known.get(field.name) != field.type:
+        if types.get(field.name) != field.type:
             raise InvalidInputError(
                 f"column {field.name!r} of version {part['version']} is "
-                f"{known.get(field.name, 'missing')}, and was {field.type} when the view of "
+                f"{types.get(field.name, 'missing')}, and was {field.type} when the view of "
                 f"{options.path} was made: call register_views() again"
             )
     plan = replace(plan.select(schema.names), pinned=replace(plan.pinned, stamp=part["stamp"]))

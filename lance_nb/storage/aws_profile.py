@@ -59,24 +59,26 @@ def find_profile(name: str = "", config: Mapping[str, Any] | None = None) -> Pro
     Without a ``name``, the environment goes before the files. Raises InvalidInputError for a
     profile that is not there, MissingPackageError for one that needs botocore.
     """
-    given = config or {}
-    wanted = name or os.environ.get("AWS_PROFILE", "") or "default"
-    sections = _read(wanted)
+    profile_config = config or {}
+    profile = name or os.environ.get("AWS_PROFILE", "") or "default"
+    sections = _read(profile)
     if sections is None:
         if name:
             raise InvalidInputError(f"AWS's shared files have no profile {name!r}")
         sections = {}
-    found = {}
-    in_environment = not name and any(one in os.environ for one in _VARIABLES)
-    has_credentials = "access_key_id" in given or "skip_signature" in given or in_environment
+    settings = {}
+    in_environment = not name and any(variable in os.environ for variable in _VARIABLES)
+    has_credentials = (
+        "access_key_id" in profile_config or "skip_signature" in profile_config or in_environment
+    )
     fetch = None
     if not has_credentials:
-        found = {ours: sections[theirs] for theirs, ours in _KEYS.items() if theirs in sections}
-        if "access_key_id" not in found and any(one in sections for one in _FETCHED):
-            fetch = _fetcher(wanted)
+        settings = {ours: sections[theirs] for theirs, ours in _KEYS.items() if theirs in sections}
+        if "access_key_id" not in settings and any(setting in sections for setting in _FETCHED):
+            fetch = _fetcher(profile)
     in_region = {"AWS_REGION", "AWS_DEFAULT_REGION"} & set(os.environ)
     if "region" in sections and (name or not in_region):
-        found["region"] = sections["region"]
+        settings["region"] = sections["region"]
     endpoint = (
         os.environ.get("AWS_ENDPOINT_URL_S3")
         or os.environ.get("AWS_ENDPOINT_URL")
@@ -84,8 +86,10 @@ def find_profile(name: str = "", config: Mapping[str, Any] | None = None) -> Pro
         or sections.get("endpoint_url")
     )
     if endpoint:
-        found["endpoint"] = endpoint
-    return Profile({key: value for key, value in found.items() if key not in given}, fetch)
+        settings["endpoint"] = endpoint
+    return Profile(
+        {key: value for key, value in settings.items() if key not in profile_config}, fetch
+    )
 
 
 def encryption_variables() -> list[str]:
@@ -98,7 +102,7 @@ def encryption_variables() -> list[str]:
 
 def _read(profile: str) -> dict[str, str] | None:
     """Return the settings of a profile in both files, None if neither has it."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     is_there = False
     for variable, file, section in (
         ("AWS_CONFIG_FILE", "~/.aws/config", f"profile {profile}"),
@@ -114,9 +118,9 @@ def _read(profile: str) -> dict[str, str] | None:
         for name in (section, profile):
             if parser.has_section(name):
                 is_there = True
-                found |= dict(parser.items(name))
+                values |= dict(parser.items(name))
                 break
-    return found if is_there else None
+    return values if is_there else None
 
 
 def _fetcher(profile: str) -> Callable[[], Credentials]:

@@ -109,11 +109,11 @@ class Store(Protocol):
         """Return a whole object (a read-only view, possibly mapped)."""
         ...
 
-    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
         """Return one byte range (a read-only view)."""
         ...
 
-    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+    def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one object, in the order asked for."""
         ...
 
@@ -201,8 +201,8 @@ def list_folders(store: Store, prefix: str) -> Names:
     look: Callable[[str], Names] | None = getattr(store, "list_folders", None)
     if look is not None:
         return look(prefix)
-    found = (info.name.partition("/") for info in store.list_recursive(prefix))
-    return sorted({first for first, slash, _ in found if slash})
+    parts = (info.name.partition("/") for info in store.list_recursive(prefix))
+    return sorted({first for first, slash, _ in parts if slash})
 
 
 def mark_of(store: Store, path: str) -> tuple[int, str | None]:
@@ -293,9 +293,12 @@ def join_uri(uri: str, path: str) -> str:
     return f"{uri.rstrip('/')}/{path}" if path else uri
 
 
-def check_range(path: str, wanted: ByteRange, size_bytes: int) -> None:
+def check_range(path: str, byte_range: ByteRange, size_bytes: int) -> None:
     """Refuse a range past the end of its object, before any allocation. Raises CorruptFileError."""
-    if wanted.stop > size_bytes:
+    if byte_range.stop > size_bytes:
         raise CorruptFileError(
-            path, wanted.start, f"{wanted.size_bytes} bytes there", f"a file of {size_bytes} bytes"
+            path,
+            byte_range.start,
+            f"{byte_range.size_bytes} bytes there",
+            f"a file of {size_bytes} bytes",
         )

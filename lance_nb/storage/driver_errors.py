@@ -64,8 +64,8 @@ class DriverErrors:
 
     def _said(self, error: Exception) -> tuple[str, BaseException | None]:
         """Return the text to show, and the cause; None for one that would print a secret."""
-        said = str(error)
-        text = type(error).__name__ if said in ("", "None") else said
+        message = str(error)
+        text = type(error).__name__ if message in ("", "None") else message
         chain = " ".join(f"{cause} {cause!r}" for cause in causes(error))
         return self._masked(text), error if self._masked(chain) == chain else None
 

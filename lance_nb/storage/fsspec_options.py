@@ -93,7 +93,7 @@ def translate(scheme: str, options: Mapping[str, Any]) -> Options:
     An option given in fsspec's own spelling wins over the other one.
     """
     table = TABLES.get(scheme, {})
-    found: Options = {}
+    translated: Options = {}
     own: Options = {}
     for name, value in options.items():
         place = table.get(name.lower())
@@ -101,13 +101,13 @@ def translate(scheme: str, options: Mapping[str, Any]) -> Options:
             if not _is_of_others(name.lower(), table):
                 own[name] = value
         elif place:
-            _put(found, place, _value(place, value))
+            _put(translated, place, _value(place, value))
     for name, value in own.items():
-        if isinstance(value, Mapping) and isinstance(found.get(name), dict):
-            found[name] = {**found[name], **value}
+        if isinstance(value, Mapping) and isinstance(translated.get(name), dict):
+            translated[name] = {**translated[name], **value}
         else:
-            found[name] = value
-    return found
+            translated[name] = value
+    return translated
 
 
 def _is_of_others(name: str, table: Mapping[str, str]) -> bool:

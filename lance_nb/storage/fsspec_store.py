@@ -189,24 +189,24 @@ class FsspecStore:
         meter.count(len(data))
         return memoryview(data).toreadonly()
 
-    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
         """Return one byte range."""
-        return self.read_ranges(path, [wanted])[0]
+        return self.read_ranges(path, [byte_range])[0]
 
-    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+    def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one object, near ones by one request."""
         full, shown = self._full(path), join_uri(self._uri, path)
         with self._guard(path):
             if not getattr(self._fs, "async_impl", False):
                 # A driver in this process allocates what is asked for before it reads.
                 size = self.size(path)
-                for range_ in wanted:
+                for range_ in byte_ranges:
                     check_range(shown, range_, size)
-                meter.count(sum(range_.size_bytes for range_ in wanted), len(wanted))
+                meter.count(sum(range_.size_bytes for range_ in byte_ranges), len(byte_ranges))
                 return read_ranges(
-                    shown, wanted, lambda span: self._fs.cat_file(full, span.start, span.stop)
+                    shown, byte_ranges, lambda span: self._fs.cat_file(full, span.start, span.stop)
                 )
-            plan = coalesce(wanted)
+            plan = coalesce(byte_ranges)
             starts = [span.start for span in plan.spans]
             stops = [span.stop for span in plan.spans]
             meter.count(sum(span.size_bytes for span in plan.spans), len(plan.spans))
@@ -214,17 +214,17 @@ class FsspecStore:
                 data = self._fs.cat_ranges([full] * len(starts), starts, stops, on_error="raise")
             except OSError:
                 size = self.size(path)  # servers refuse a range that begins after the end
-                for range_ in wanted:
+                for range_ in byte_ranges:
                     check_range(shown, range_, size)
                 raise
-            return slice_spans(shown, wanted, plan, data)
+            return slice_spans(shown, byte_ranges, plan, data)
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
         """Return the last bytes of an object and its size."""
         size = self.size(path)
-        wanted = ByteRange(max(size - max(size_bytes, 0), 0), size)
-        check_range(join_uri(self._uri, path), wanted, size)
-        return self.read_range(path, wanted), size
+        byte_range = ByteRange(max(size - max(size_bytes, 0), 0), size)
+        check_range(join_uri(self._uri, path), byte_range, size)
+        return self.read_range(path, byte_range), size
 
     def map(self, path: str) -> memoryview | None:
         """Return None: what is not on this machine cannot be mapped."""
@@ -352,8 +352,8 @@ def _open(
             f"opening {scheme}:// needs a driver of fsspec that is not installed: {error}"
         ) from error
     except ValueError as error:
-        known = str(error).startswith("Protocol not known")
-        if not known:
+        is_unknown = str(error).startswith("Protocol not known")
+        if not is_unknown:
             raise
         raise InvalidInputError(f"no storage is known for {scheme}:// URIs") from error
     except TypeError as error:  # an argument that is missing, or that the driver does not have

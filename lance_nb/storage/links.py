@@ -75,8 +75,8 @@ def _is_one_in_a_list(place: str) -> bool:
 
     ``/data:/`` is a folder's name, and would allow every folder there.
     """
-    scheme, mark, rest = place.partition("://")
-    return os.pathsep not in (rest if mark and scheme.isalnum() else place)
+    scheme, mark, path = place.partition("://")
+    return os.pathsep not in (path if mark and scheme.isalnum() else place)
 
 
 class Boundary:
@@ -86,7 +86,7 @@ class Boundary:
 
     def __init__(self, root: str, allowed: Sequence[str] = ()) -> None:
         self.root = root
-        self.allowed = tuple(one for one in allowed if "://" not in one)
+        self.allowed = tuple(place for place in allowed if "://" not in place)
         self.key = (root, *self.allowed)
         self._start = len(root.rstrip("/")) + 1  # of what is below the root, in a path
         # The real root, with a slash. Before it is looked up, the root as it was given: what lies
@@ -172,11 +172,11 @@ class Boundary:
         """Return the status of a file or folder that belongs to the store. Raises the same."""
         above, _, name = path.rpartition("/")
         with self.open_folder(above or "/") as opened:
-            found = opened.own_status(name)
-            if stat.S_ISLNK(found.st_mode):
+            status = opened.own_status(name)
+            if stat.S_ISLNK(status.st_mode):
                 self.check_path(path)
-                found = opened.target_status(name)
-        return found
+                status = opened.target_status(name)
+        return status
 
     def open_own_folder(self, folder: str) -> OpenFolder:
         """Open a folder that is reached without any link below the root, to delete in it.
@@ -187,7 +187,9 @@ class Boundary:
         if folder == self.root or self._is_at(opened, folder):
             return opened
         opened.close()
-        link = next((one for one in self._components(folder) if os.path.islink(one)), None)
+        link = next(
+            (component for component in self._components(folder) if os.path.islink(component)), None
+        )
         if link is None:
             raise StorageError(folder, "it was moved while it was used")
         raise InvalidInputError(
@@ -269,7 +271,12 @@ class Boundary:
     def _link_away(self, path: str) -> str | None:
         """Return the first link on the way from the root that leads away."""
         return next(
-            (one for one in self._components(path) if _is_link(one) and self.leads_away(one)), None
+            (
+                component
+                for component in self._components(path)
+                if _is_link(component) and self.leads_away(component)
+            ),
+            None,
         )
 
     def _components(self, path: str) -> list[str]:
@@ -283,7 +290,7 @@ class Boundary:
     def _look_up_places(self) -> None:
         """Look up where the root is now: it may be a link that is changed while we run."""
         self._inside = _with_slash(real_path(self.root))
-        self._places = tuple(_with_slash(real_path(one)) for one in self.allowed)
+        self._places = tuple(_with_slash(real_path(place)) for place in self.allowed)
 
     def _is_at(self, opened: OpenFolder, folder: str) -> bool:
         """Return whether an opened folder is at its path without any link below the root."""
@@ -304,9 +311,9 @@ def _make_durably(folder: str) -> None:
     while not os.path.isdir(folder):
         new.append(folder)
         folder = os.path.dirname(folder)
-    for one in reversed(new):
-        os.makedirs(one, exist_ok=True)
-        with open_folder(os.path.dirname(one)) as around:
+    for new_folder in reversed(new):
+        os.makedirs(new_folder, exist_ok=True)
+        with open_folder(os.path.dirname(new_folder)) as around:
             around.sync()
 
 

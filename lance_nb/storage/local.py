@@ -151,26 +151,28 @@ class LocalStore:
             return self._mapped(full, status)
         return read_file(full, self._boundary)[0]
 
-    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
         """Return one byte range; of a large file, a view of its mapping."""
-        return self.read_ranges(path, [wanted])[0]
+        return self.read_ranges(path, [byte_range])[0]
 
-    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+    def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one file."""
         full = self._full(path)
         status = self._status(full)
-        for one in wanted:
-            check_range(full, one, status.st_size)
-        meter.count(sum(one.size_bytes for one in wanted), len(wanted))
+        for byte_range in byte_ranges:
+            check_range(full, byte_range, status.st_size)
+        meter.count(sum(byte_range.size_bytes for byte_range in byte_ranges), len(byte_ranges))
         if status.st_size > SMALL_FILE_BYTES:
             if not MAPS_FILES:
-                return read_ranges(full, self._boundary, wanted)
+                return read_ranges(full, self._boundary, byte_ranges)
             view = self._mapped(full, status)
         else:
             view = read_file(full, self._boundary)[0]
-            for one in wanted:  # again: the file may have been replaced by a shorter one meanwhile
-                check_range(full, one, len(view))
-        return [view[one.start : one.stop] for one in wanted]
+            for (
+                byte_range
+            ) in byte_ranges:  # again: the file may have been replaced by a shorter one meanwhile
+                check_range(full, byte_range, len(view))
+        return [view[byte_range.start : byte_range.stop] for byte_range in byte_ranges]
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
         """Return the last bytes of a file and its size, with one open."""
@@ -222,28 +224,28 @@ class LocalStore:
     def list_folders(self, prefix: str) -> Names:
         """Return the names of the folders directly in a folder; links to folders are left out."""
         return self._listed(
-            prefix, lambda entries, _full: [one.name for one in entries if _is_folder(one)]
+            prefix, lambda entries, _full: [entry.name for entry in entries if _is_folder(entry)]
         )
 
     def list_recursive(self, prefix: str) -> Listing:
         """Return all files below a folder; symbolic links to folders are not followed."""
         top = check_prefix(prefix)
-        found: Listing = []
+        listing: Listing = []
         waiting = [""]
         while waiting:
             start = waiting.pop()
-            folder = "/".join(one for one in (top, start) if one)
+            folder = "/".join(component for component in (top, start) if component)
 
             def infos(entries: Entries, full: str, start: str = start) -> Listing:
                 waiting.extend(
-                    f"{start}/{one.name}" if start else one.name
-                    for one in entries
-                    if one.is_dir(follow_symlinks=False)
+                    f"{start}/{entry.name}" if start else entry.name
+                    for entry in entries
+                    if entry.is_dir(follow_symlinks=False)
                 )
                 return self._infos(entries, full, f"{start}/" if start else "")
 
-            found += self._listed(folder, infos)
-        return found
+            listing += self._listed(folder, infos)
+        return listing
 
     def _listed(self, prefix: str, read: Callable[[Entries, str], Found]) -> Found:
         """Return ``read`` of the entries of a folder, [] if there is no such folder."""
@@ -261,13 +263,13 @@ class LocalStore:
 
     def _names(self, entries: Entries, full: str) -> Names:
         return [
-            one.name
-            for one in entries
-            if one.is_file(follow_symlinks=False) or self._is_listed_link(one, full)
+            entry.name
+            for entry in entries
+            if entry.is_file(follow_symlinks=False) or self._is_listed_link(entry, full)
         ]
 
     def _infos(self, entries: Entries, full: str, start: str = "") -> Listing:
-        found = []
+        infos = []
         now = time.time()
         for entry in entries:
             is_plain = entry.is_file(follow_symlinks=False)
@@ -280,8 +282,8 @@ class LocalStore:
                 continue  # removed since the folder was read
             modified = datetime.fromtimestamp(status.st_mtime, UTC)
             name = start + entry.name
-            found.append(ObjectInfo(name, status.st_size, modified, _e_tag(status, now)))
-        return found
+            infos.append(ObjectInfo(name, status.st_size, modified, _e_tag(status, now)))
+        return infos
 
     def _is_listed_link(self, entry: os.DirEntry[str], folder: str) -> bool:
         """Return whether an entry is a link to a file, or one that may not be followed."""
@@ -416,7 +418,9 @@ class LocalStore:
                 folder.entries() as entries,
             ):
                 waiting += [
-                    f"{full}/{one.name}" for one in entries if one.is_dir(follow_symlinks=False)
+                    f"{full}/{entry.name}"
+                    for entry in entries
+                    if entry.is_dir(follow_symlinks=False)
                 ]
 
     def _opened(self, full: str) -> OpenFolder:

@@ -133,16 +133,21 @@ def read_file(
     return memoryview(data), status.st_size
 
 
-def read_ranges(path: str, boundary: Boundary, wanted: Sequence[ByteRange]) -> list[memoryview]:
+def read_ranges(
+    path: str, boundary: Boundary, byte_ranges: Sequence[ByteRange]
+) -> list[memoryview]:
     """Read ranges of a file that is not mapped, with one open. Raises for one behind its end."""
     with translated(path):
         descriptor = boundary.open_file(path)
         try:
             status = os.fstat(descriptor)
             check_regular(path, status)
-            for one in wanted:
-                check_range(path, one, status.st_size)
-            return [memoryview(_pread_all(descriptor, one.start, one.stop)) for one in wanted]
+            for byte_range in byte_ranges:
+                check_range(path, byte_range, status.st_size)
+            return [
+                memoryview(_pread_all(descriptor, byte_range.start, byte_range.stop))
+                for byte_range in byte_ranges
+            ]
         finally:
             os.close(descriptor)
 

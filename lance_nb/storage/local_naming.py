@@ -84,18 +84,18 @@ def link_if_absent(file: WrittenFile, full: str, data: Buffer) -> None:
         problem = error
     else:
         return
-    found = _look(file, name, data)
-    if found is _Found.OURS:
+    existing = _look(file, name, data)
+    if existing is _Found.OURS:
         return
-    if found is _Found.OTHER or (isinstance(problem, FileExistsError) and _is_taken(found)):
+    if existing is _Found.OTHER or (isinstance(problem, FileExistsError) and _is_taken(existing)):
         raise ObjectExistsError(full) from problem
-    if found is _Found.NOTHING and _is_removed(file):
-        found = _look(file, name, data)
-        if found is _Found.OURS:
+    if existing is _Found.NOTHING and _is_removed(file):
+        existing = _look(file, name, data)
+        if existing is _Found.OURS:
             return
-        if found is _Found.OTHER:
+        if existing is _Found.OTHER:
             raise ObjectExistsError(full) from problem
-        if found is _Found.NOTHING:
+        if existing is _Found.NOTHING:
             raise StorageError(full, _why_not_linked(problem)) from problem
     raise StorageError(full, _reason(problem), "unknown") from problem
 
@@ -113,17 +113,17 @@ def rename_over(file: WrittenFile, full: str, data: Buffer | None = None) -> Non
     else:
         return
     before = _look(file, file.name, data)
-    found = _look(file, name, data)
+    existing = _look(file, name, data)
     is_gone = before is _Found.NOTHING
-    if found is _Found.OURS or (found is _Found.EQUAL and is_gone):
+    if existing is _Found.OURS or (existing is _Found.EQUAL and is_gone):
         return
-    if found is _Found.NOTHING and is_gone:
+    if existing is _Found.NOTHING and is_gone:
         raise StorageError(full, _reason(problem)) from problem
     if before in (_Found.OURS, _Found.EQUAL) and _is_removed(file):
-        found = _look(file, name, data)
-        if found is _Found.OURS:
+        existing = _look(file, name, data)
+        if existing is _Found.OURS:
             return
-        if found is not _Found.UNCLEAR:
+        if existing is not _Found.UNCLEAR:
             raise StorageError(full, _reason(problem)) from problem
     raise StorageError(full, _reason(problem), "unknown") from problem
 
@@ -177,19 +177,19 @@ def _holds(folder: OpenFolder, name: str, data: Buffer) -> bool:
     try:
         if os.fstat(descriptor).st_size != len(expected):
             return False
-        at = 0
-        while at < len(expected):
-            piece = read_at(descriptor, len(expected) - at, at)
-            if not piece or piece != expected[at : at + len(piece)]:
+        offset = 0
+        while offset < len(expected):
+            piece = read_at(descriptor, len(expected) - offset, offset)
+            if not piece or piece != expected[offset : offset + len(piece)]:
                 return False
-            at += len(piece)
+            offset += len(piece)
         return True
     finally:
         close_quietly(descriptor)
 
 
-def _is_taken(found: _Found) -> bool:
-    return found in (_Found.EQUAL, _Found.NOTHING)  # nothing: it was taken a moment ago
+def _is_taken(existing: _Found) -> bool:
+    return existing in (_Found.EQUAL, _Found.NOTHING)  # nothing: it was taken a moment ago
 
 
 def _is_removed(file: WrittenFile) -> bool:

@@ -166,10 +166,10 @@ def _rest(views: list[memoryview], written: int) -> list[memoryview]:
     while position < len(views) and written >= len(views[position]):
         written -= len(views[position])
         position += 1
-    rest = views[position:]
+    unwritten = views[position:]
     if written:
-        rest[0] = rest[0][written:]
-    return rest
+        unwritten[0] = unwritten[0][written:]
+    return unwritten
 
 
 class EarlyWriteback:

@@ -77,10 +77,10 @@ class MemoryStore:
     def _bytes(self, path: str) -> bytes:
         key = self._key(path)
         with self._root.lock:
-            found = self._root.objects.get(key)
-        if found is None:
+            stored = self._root.objects.get(key)
+        if stored is None:
             raise ObjectNotFoundError(join_uri(self.uri, path))
-        return found[0]
+        return stored[0]
 
     def size(self, path: str) -> int:
         """Return the size of an object in bytes."""
@@ -90,10 +90,10 @@ class MemoryStore:
         """Return the size of an object, and when it was written."""
         key = self._key(path)
         with self._root.lock:
-            found = self._root.objects.get(key)
-        if found is None:
+            stored = self._root.objects.get(key)
+        if stored is None:
             raise ObjectNotFoundError(join_uri(self.uri, path))
-        return len(found[0]), f"{id(found[0]):x}-{found[1].isoformat()}"
+        return len(stored[0]), f"{id(stored[0]):x}-{stored[1].isoformat()}"
 
     def exists(self, path: str) -> bool:
         """Return whether there is an object at ``path``."""
@@ -107,17 +107,17 @@ class MemoryStore:
         meter.count(len(data))
         return memoryview(data)
 
-    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
         """Return one byte range."""
-        return self.read_ranges(path, [wanted])[0]
+        return self.read_ranges(path, [byte_range])[0]
 
-    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+    def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one object."""
         view = memoryview(self._bytes(path))
-        for one in wanted:
-            check_range(join_uri(self.uri, path), one, len(view))
-        meter.count(sum(one.size_bytes for one in wanted), len(wanted))
-        return [view[one.start : one.stop] for one in wanted]
+        for byte_range in byte_ranges:
+            check_range(join_uri(self.uri, path), byte_range, len(view))
+        meter.count(sum(byte_range.size_bytes for byte_range in byte_ranges), len(byte_ranges))
+        return [view[byte_range.start : byte_range.stop] for byte_range in byte_ranges]
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
         """Return the last bytes of an object and its size."""
@@ -178,10 +178,10 @@ class MemoryStore:
         """Replace an object if it still is ``expected``; return whether it was."""
         key = self._key(path)
         with self._root.lock:
-            found = self._root.objects.get(key)
-            if found is None:
+            stored = self._root.objects.get(key)
+            if stored is None:
                 raise ObjectNotFoundError(join_uri(self.uri, path))
-            if found[0] != bytes(expected):
+            if stored[0] != bytes(expected):
                 return False
             self._root.objects[key] = (bytes(data), datetime.now(UTC))
         return True

@@ -155,8 +155,8 @@ def _obstacle(service: str, needed: str) -> str | None:
 def _is_registered(scheme: str) -> bool:
     """Tell whether somebody has registered a file system of their own with fsspec."""
     fsspec = sys.modules.get("fsspec")  # nobody can have, before it is loaded
-    known = None if fsspec is None else fsspec.registry.get(scheme)
-    package = "" if known is None else known.__module__.partition(".")[0]
+    registered = None if fsspec is None else fsspec.registry.get(scheme)
+    package = "" if registered is None else registered.__module__.partition(".")[0]
     return package not in ("", "obstore", *_FSSPEC_DRIVERS.values())
 
 
@@ -174,8 +174,8 @@ class ObjectStore:
     is_far = True
 
     def __init__(self, uri: str, settings: Settings, secrets: Iterable[str] = ()) -> None:
-        scheme, _, rest = uri.partition("://")
-        bucket, _, root = rest.partition("/")
+        scheme, _, place = uri.partition("://")
+        bucket, _, root = place.partition("/")
         self._secrets = longest_first(secrets)
         self._uri = without_url_secrets(uri)
         self._scheme = scheme
@@ -242,8 +242,8 @@ class ObjectStore:
         full = self._full(path)
         meter.count()
         with self._guard(path):
-            found = obstore.head(self._driver, full)
-        return int(found["size"]), found["e_tag"]
+            entry = obstore.head(self._driver, full)
+        return int(entry["size"]), entry["e_tag"]
 
     def exists(self, path: str) -> bool:
         """Return whether there is an object at ``path``."""
@@ -263,18 +263,18 @@ class ObjectStore:
         meter.count(len(data))
         return data.toreadonly()
 
-    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
         """Return one byte range."""
-        return self.read_ranges(path, [wanted])[0]
+        return self.read_ranges(path, [byte_range])[0]
 
-    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+    def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one object, near ones by one request."""
         import obstore
 
         full, shown = self._full(path), join_uri(self._uri, path)
-        plan = coalesce(wanted)
+        plan = coalesce(byte_ranges)
         if not plan.spans:
-            return [memoryview(b"") for _ in wanted]
+            return [memoryview(b"") for _ in byte_ranges]
         starts = [span.start for span in plan.spans]
         stops = [span.stop for span in plan.spans]
         meter.count(sum(span.size_bytes for span in plan.spans), len(plan.spans))
@@ -283,10 +283,10 @@ class ObjectStore:
                 data = obstore.get_ranges(self._driver, full, starts=starts, ends=stops, coalesce=0)
         except StorageError:
             size = self.size(path)  # servers refuse a range that begins after the end
-            for range_ in wanted:
+            for range_ in byte_ranges:
                 check_range(shown, range_, size)
             raise
-        return slice_spans(shown, wanted, plan, [memoryview(one) for one in data])
+        return slice_spans(shown, byte_ranges, plan, [memoryview(value) for value in data])
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
         """Return the last bytes of an object and its size, by one request."""
@@ -307,11 +307,11 @@ class ObjectStore:
         try:
             return self._read_end(path, size_bytes, size)
         except StorageError:
-            found, e_tag = self.mark(path)
-            if not found:  # no range of it can be had
+            result, e_tag = self.mark(path)
+            if not result:  # no range of it can be had
                 return memoryview(b""), 0, e_tag
-            if not self._has_suffixes and found != size:
-                return self._read_end(path, size_bytes, found)
+            if not self._has_suffixes and result != size:
+                return self._read_end(path, size_bytes, result)
             raise
 
     def _read_end(
@@ -319,14 +319,14 @@ class ObjectStore:
     ) -> tuple[memoryview, int, str | None]:
         import obstore
 
-        wanted: Any = {"suffix": size_bytes}
+        range_option: Any = {"suffix": size_bytes}
         if not self._has_suffixes:
-            wanted = max(known_size_bytes - size_bytes, 0), known_size_bytes
+            range_option = max(known_size_bytes - size_bytes, 0), known_size_bytes
         full = self._full(path)
         with self._guard(path):
-            found = obstore.get(self._driver, full, options={"range": wanted})
-            size, e_tag = int(found.meta["size"]), found.meta["e_tag"]
-            data = memoryview(found.bytes())
+            response = obstore.get(self._driver, full, options={"range": range_option})
+            size, e_tag = int(response.meta["size"]), response.meta["e_tag"]
+            data = memoryview(response.bytes())
         meter.count(len(data))
         if not self._has_suffixes and size != known_size_bytes:  # that was not the end
             return self._read_end(path, size_bytes, size)
@@ -343,13 +343,13 @@ class ObjectStore:
         """Return the objects directly in a folder."""
         folder = self._folder(prefix)
         start = f"{folder}/" if folder else ""
-        found = self._listed(prefix)["objects"]
-        return [_object_info(one, start) for one in found if one["path"] != folder]
+        entries = self._listed(prefix)["objects"]
+        return [_object_info(entry, start) for entry in entries if entry["path"] != folder]
 
     def list_folders(self, prefix: str) -> Names:
         """Return the names of the folders directly in a folder."""
-        found = self._listed(prefix)["common_prefixes"]
-        return [one.rstrip("/").rpartition("/")[2] for one in found]
+        prefixes = self._listed(prefix)["common_prefixes"]
+        return [prefix.rstrip("/").rpartition("/")[2] for prefix in prefixes]
 
     def _listed(self, prefix: str) -> Mapping[str, Any]:
         """Ask for a folder, with what is directly in it told apart from what is deeper."""
@@ -358,14 +358,14 @@ class ObjectStore:
         meter.count()
         with self._guard(prefix):
             try:
-                found: Mapping[str, Any] = obstore.list_with_delimiter(
+                listed: Mapping[str, Any] = obstore.list_with_delimiter(
                     self._driver, self._folder(prefix) or None
                 )
             except obstore.exceptions.BaseError as error:
                 if _PUT.is_missing_bucket(error):
                     return {"objects": [], "common_prefixes": []}
                 raise
-        return found
+        return listed
 
     def list_names(self, prefix: str) -> Names:
         """Return the names of the objects directly in a folder."""
@@ -379,13 +379,13 @@ class ObjectStore:
         meter.count()
         with self._guard(prefix):
             try:
-                found = obstore.list(self._driver, folder or None).collect()
+                entries = obstore.list(self._driver, folder or None).collect()
             except obstore.exceptions.BaseError as error:
                 if _PUT.is_missing_bucket(error):
                     return []
                 raise
         start = f"{folder}/" if folder else ""
-        return [_object_info(one, start) for one in found if one["path"] != folder]
+        return [_object_info(entry, start) for entry in entries if entry["path"] != folder]
 
     def _folder(self, prefix: str) -> str:
         prefix = check_prefix(prefix)
@@ -488,18 +488,20 @@ def _made(bucket: str, settings: Settings) -> tuple[Any, str]:
                 more["credential_provider"] = profile.fetch
         # Servers that speak S3 do not all know the request that deletes several objects.
         config["disable_bulk_delete"] = True
-        made: Callable[..., Any] = stores.S3Store
+        store_class: Callable[..., Any] = stores.S3Store
     elif settings.service == "gs":
-        made = stores.GCSStore
+        store_class = stores.GCSStore
     else:
         bucket, _, host = bucket.partition("@")  # container@account.dfs.core.windows.net
         if host:
             config.setdefault("account_name", host.partition(".")[0])
-        made = stores.AzureStore
+        store_class = stores.AzureStore
     endpoint = str(config.get("base_url" if settings.service == "gs" else "endpoint") or "")
     if endpoint.startswith("http://"):
         client["allow_http"] = True
-    return made(bucket, config=config, client_options=client, retry_config=retry, **more), endpoint
+    return store_class(
+        bucket, config=config, client_options=client, retry_config=retry, **more
+    ), endpoint
 
 
 def _only_given(config: dict[str, Any]) -> dict[str, Any]:

@@ -146,17 +146,22 @@ def translate(scheme: str, options: Mapping[str, Any]) -> Settings:
 
     Raises InvalidInputError, which names an option that nobody knows.
     """
-    found = _Collected(SERVICES[scheme])
+    collected = _Collected(SERVICES[scheme])
     # A name of the service's own drivers wins over the prefixed one, as it does for fsspec.
-    for name, value in sorted(options.items(), key=lambda item: not _prefix(found, item[0])):
+    for name, value in sorted(options.items(), key=lambda item: not _prefix(collected, item[0])):
         if value is not None and name not in NOT_FOR_DRIVERS:
-            _put(found, name, value)
-    if found.config.get("skip_signature") is False:
-        del found.config["skip_signature"]
+            _put(collected, name, value)
+    if collected.config.get("skip_signature") is False:
+        del collected.config["skip_signature"]
     return Settings(
-        found.service, found.config, found.client, found.retry, found.needs_fsspec, found.profile,
+        collected.service,
+        collected.config,
+        collected.client,
+        collected.retry,
+        collected.needs_fsspec,
+        collected.profile,
         only_given=is_true(options.get(ONLY_GIVEN, False)),
-    )  # fmt: skip
+    )
 
 
 def setting_of(scheme: str, name: str) -> str:
@@ -180,89 +185,93 @@ class _Collected:
         self.profile = ""
 
 
-def _prefix(found: _Collected, name: str) -> str:
+def _prefix(collected: _Collected, name: str) -> str:
     lower = name.lower()
-    return next((one for one in _PREFIXES[found.service] if lower.startswith(one)), "")
+    return next((prefix for prefix in _PREFIXES[collected.service] if lower.startswith(prefix)), "")
 
 
-def _put(found: _Collected, name: str, value: Any) -> None:
-    service = found.service
+def _put(collected: _Collected, name: str, value: Any) -> None:
+    service = collected.service
     lower = name.lower()
-    plain = lower[len(_prefix(found, name)) :]
+    plain = lower[len(_prefix(collected, name)) :]
     setting = _ALIASES[service].get(plain, plain)
     if service == "s3" and lower in ("client_kwargs", "config_kwargs"):
-        _put_nested(found, lower, value)
+        _put_nested(collected, lower, value)
     elif service == "s3" and plain == "profile":
-        found.profile = str(value)
+        collected.profile = str(value)
     elif service == "s3" and lower == "use_ssl":
         if not is_true(value):
-            found.needs_fsspec = name
+            collected.needs_fsspec = name
     elif service == "gs" and lower == "token":
-        _put_google_token(found, value)
+        _put_google_token(collected, value)
     elif service == "az" and lower == "anon":
         if is_true(value):
-            found.config["skip_signature"] = True
+            collected.config["skip_signature"] = True
         else:  # adlfs asks azure-identity for credentials
-            found.needs_fsspec = name
+            collected.needs_fsspec = name
     elif service == "az" and lower == "connection_string":
-        found.needs_fsspec = name
+        collected.needs_fsspec = name
     elif setting in _CONFIG[service]:
-        found.config[setting] = _value(found, name, setting, value)
+        collected.config[setting] = _value(collected, name, setting, value)
     elif plain in _CLIENT:
-        found.client[plain] = _value(found, name, plain, value)
+        collected.client[plain] = _value(collected, name, plain, value)
     elif lower in _RETRY:
-        _put_retry(found, lower, value)
+        _put_retry(collected, lower, value)
     elif plain in _FSSPEC_ONLY[service]:
-        found.needs_fsspec = name
+        collected.needs_fsspec = name
     elif plain not in _WITHOUT_EFFECT:
-        raise _unknown(found, name)
+        raise _unknown(collected, name)
 
 
-def _put_nested(found: _Collected, name: str, value: Any) -> None:
+def _put_nested(collected: _Collected, name: str, value: Any) -> None:
     """Take over s3fs's arguments of boto's client (``client_kwargs``) and its configuration."""
     if not isinstance(value, Mapping):
-        found.needs_fsspec = name
+        collected.needs_fsspec = name
         return
-    for inner, one in value.items():
-        style = one.get("addressing_style") if isinstance(one, Mapping) else None
-        attempts = one.get("max_attempts") if isinstance(one, Mapping) else None
+    for inner, value_of_key in value.items():
+        style = value_of_key.get("addressing_style") if isinstance(value_of_key, Mapping) else None
+        attempts = value_of_key.get("max_attempts") if isinstance(value_of_key, Mapping) else None
         if name == "client_kwargs" and inner in (
             "region_name", "endpoint_url", "aws_access_key_id", "aws_secret_access_key",
             "aws_session_token",
         ):  # fmt: skip
-            _put(found, inner, one)
+            _put(collected, inner, value_of_key)
         elif name == "config_kwargs" and inner in (_CONNECT_TIMEOUT, "read_timeout"):
-            found.client[inner] = _duration(one)
-        elif inner == "s3" and one == {"addressing_style": style}:
+            collected.client[inner] = _duration(value_of_key)
+        elif inner == "s3" and value_of_key == {"addressing_style": style}:
             if style == "virtual":  # boto puts the bucket into the address, obstore does not
-                found.needs_fsspec = f"{name}.s3.addressing_style"
-        elif inner == "retries" and attempts is not None and set(one) <= {"max_attempts", "mode"}:
-            found.retry["max_retries"] = int(attempts)
+                collected.needs_fsspec = f"{name}.s3.addressing_style"
+        elif (
+            inner == "retries"
+            and attempts is not None
+            and set(value_of_key) <= {"max_attempts", "mode"}
+        ):
+            collected.retry["max_retries"] = int(attempts)
         elif inner not in ("max_pool_connections", "tcp_keepalive"):
-            found.needs_fsspec = f"{name}.{inner}"
+            collected.needs_fsspec = f"{name}.{inner}"
 
 
-def _put_google_token(found: _Collected, value: Any) -> None:
+def _put_google_token(collected: _Collected, value: Any) -> None:
     """Take over gcsfs's ``token``: a way to find credentials, a file, or what it holds."""
     if value == "anon":
-        found.config["skip_signature"] = True
+        collected.config["skip_signature"] = True
     elif isinstance(value, Mapping) and value.get("type") == "service_account":
-        found.config["service_account_key"] = json.dumps(dict(value))
+        collected.config["service_account_key"] = json.dumps(dict(value))
     elif isinstance(value, str) and value.endswith(".json"):
-        found.config["application_credentials"] = value
+        collected.config["application_credentials"] = value
     elif value not in ("google_default", "cloud"):
-        found.needs_fsspec = "token"
+        collected.needs_fsspec = "token"
 
 
-def _put_retry(found: _Collected, name: str, value: Any) -> None:
+def _put_retry(collected: _Collected, name: str, value: Any) -> None:
     from datetime import timedelta
 
     try:
         number = float(str(value).strip().removesuffix("s"))
         if name == "client_max_retries":
-            found.retry[_RETRY[name]] = int(number)
+            collected.retry[_RETRY[name]] = int(number)
         else:
-            found.retry[_RETRY[name]] = timedelta(seconds=number)
+            collected.retry[_RETRY[name]] = timedelta(seconds=number)
     except (ValueError, OverflowError) as error:
         raise InvalidInputError(
             f"storage option {name!r} is a number of {'retries' if 'max' in name else 'seconds'}, "
@@ -270,7 +279,7 @@ def _put_retry(found: _Collected, name: str, value: Any) -> None:
         ) from error
 
 
-def _value(found: _Collected, name: str, setting: str, value: Any) -> Any:
+def _value(collected: _Collected, name: str, setting: str, value: Any) -> Any:
     if setting == "request_payer" and str(value).lower() == "requester":
         return True
     if setting in _FLAGS:
@@ -281,7 +290,7 @@ def _value(found: _Collected, name: str, setting: str, value: Any) -> Any:
         return dict(value)
     if isinstance(value, (str, int, float)):
         return str(value)
-    found.needs_fsspec = name
+    collected.needs_fsspec = name
     return value
 
 
@@ -291,10 +300,10 @@ def _duration(value: Any) -> str:
     return f"{text}s" if text.replace(".", "", 1).isdigit() else text
 
 
-def _unknown(found: _Collected, name: str) -> InvalidInputError:
-    service = found.service
-    known = {*_CONFIG[service], *_ALIASES[service], *_CLIENT, *_RETRY, *_FSSPEC_ONLY[service]}
-    known |= {prefix + one for prefix in _PREFIXES[service] for one in _CONFIG[service]}
-    near = difflib.get_close_matches(name.lower(), sorted(known), 1)
+def _unknown(collected: _Collected, name: str) -> InvalidInputError:
+    service = collected.service
+    names = {*_CONFIG[service], *_ALIASES[service], *_CLIENT, *_RETRY, *_FSSPEC_ONLY[service]}
+    names |= {prefix + setting for prefix in _PREFIXES[service] for setting in _CONFIG[service]}
+    near = difflib.get_close_matches(name.lower(), sorted(names), 1)
     advice = f"did you mean {near[0]!r}?" if near else "remove it"
     return InvalidInputError(f"storage option {name!r} is not known for {service}://; {advice}")

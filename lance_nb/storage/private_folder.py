@@ -65,12 +65,12 @@ class PrivateFolder:
         with self._opened() as folder:
             if folder is None:
                 return []
-            found = []
+            names = []
             for name in _listed(folder):
                 with suppress(FileNotFoundError):  # removed by another process
                     status = folder.own_status(name)
-                    found.append((status.st_mtime_ns, name))
-        return [name for _, name in sorted(found) if not name.startswith(_TEMPORARY)]
+                    names.append((status.st_mtime_ns, name))
+        return [name for _, name in sorted(names) if not name.startswith(_TEMPORARY)]
 
     def read(self, name: str, size_bytes_max: int) -> bytes | None:
         """Read a file; None if there is none. Raises StorageError if it may not be the user's."""
@@ -179,9 +179,9 @@ def _check_folder(path: Path, folder: OpenFolder, *, is_last: bool) -> None:
         with _storage_errors(path):
             status = folder.status()
             _check_owner(str(path), status)
-            wanted = 0o700 if is_last else stat.S_IMODE(status.st_mode) & ~_WRITABLE_BY_OTHERS
-            if stat.S_IMODE(status.st_mode) != wanted:
-                folder.set_mode(wanted)
+            mode = 0o700 if is_last else stat.S_IMODE(status.st_mode) & ~_WRITABLE_BY_OTHERS
+            if stat.S_IMODE(status.st_mode) != mode:
+                folder.set_mode(mode)
         is_ours = True
     finally:
         if not is_ours:
@@ -214,7 +214,7 @@ def _check_owner(path: str, status: os.stat_result) -> None:
 
 def _listed(folder: OpenFolder) -> list[str]:
     with folder.entries() as entries:
-        return [one.name for one in entries]
+        return [entry.name for entry in entries]
 
 
 def _remove_old(folder: OpenFolder) -> None:

@@ -58,14 +58,14 @@ def open_store(
     Raises InvalidInputError for something that is no URI, NotSupportedError for a scheme that no
     installed package serves (with the pip line).
     """
-    scheme, rest = split_uri(uri)
+    scheme, path = split_uri(uri)
     if scheme in ("file", "memory"):
         factory = _load(STORES[scheme][0])
-        return cast("Store", factory(rest, allowed) if scheme == "file" else factory(rest))
+        return cast("Store", factory(path, allowed) if scheme == "file" else factory(path))
     target, package, install = STORES.get(scheme, (_FSSPEC, "", ""))
     factory = _load(target)
     missing = MissingPackageError(f"opening {scheme}://", package, install) if install else None
-    return cast("Store", factory(rest, dict(storage_options or {}), missing))
+    return cast("Store", factory(path, dict(storage_options or {}), missing))
 
 
 def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:
@@ -80,21 +80,21 @@ def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:
         raise InvalidInputError("the dataset URI is empty")
     if "\0" in text:
         raise InvalidInputError("a dataset URI cannot hold a NUL character")
-    found = _SCHEME.match(text) if "://" in text else None
-    if found is None:
+    match = _SCHEME.match(text) if "://" in text else None
+    if match is None:
         return "file", absolute_path(os.path.expanduser(text) if text[0] == "~" else text)
-    scheme = found.group(1).lower()
-    rest = text[found.end() :]
+    scheme = match.group(1).lower()
+    path = text[match.end() :]
     if scheme in ("file", "file-object-store", "local"):  # the last is fsspec's name of it
-        return "file", _local_path(text, rest)
+        return "file", _local_path(text, path)
     if scheme == "memory":
-        return "memory", rest.strip("/")
+        return "memory", path.strip("/")
     if "+" in scheme:
         raise NotSupportedError(
             f"{scheme}:// names an external manifest store, which only datasets have; "
             f"plain files are at {scheme.split('+')[0]}://"
         )
-    return scheme, f"{scheme}://{rest.rstrip('/')}"
+    return scheme, f"{scheme}://{path.rstrip('/')}"
 
 
 def relative_uri(uri: str, root: str) -> str | None:
@@ -119,8 +119,8 @@ def relative_uri(uri: str, root: str) -> str | None:
     return inside
 
 
-def _local_path(uri: str, rest: str) -> str:
-    host, slash, path = rest.partition("/")
+def _local_path(uri: str, after_scheme: str) -> str:
+    host, slash, path = after_scheme.partition("/")
     if host not in ("", "localhost") or not slash:
         raise InvalidInputError(
             f"{uri!r} names the host {host!r}; a local file URI is file:///path"

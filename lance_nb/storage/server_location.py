@@ -61,7 +61,7 @@ _PUBLIC, _PRIVATE, _HERE = 0, 1, 2
 def checked_location(
     uri: str,
     named: Mapping[Any, Any],
-    given: StorageOptions | None,
+    caller_options: StorageOptions | None,
     server: str,
 ) -> tuple[str, StorageOptions | None]:
     """Return the URI and the options to open what ``server`` named.
@@ -69,7 +69,7 @@ def checked_location(
     Args:
         uri: the location that the server named.
         named: the options that the server named.
-        given: the caller's options, which come first.
+        caller_options: the caller's options, which come first.
         server: URL of the server.
 
     Raises NotSupportedError for a location or an option that a server may not name,
@@ -89,13 +89,13 @@ def checked_location(
             )
         if named:
             raise _refused(server, "names storage options for a local folder, which has none")
-        return uri, given
+        return uri, caller_options
     service = SERVICES[scheme]
     bucket = location.group(2) if location else ""
     if not (_BUCKET.fullmatch(bucket) or (service == "az" and _CONTAINER.fullmatch(bucket))):
         raise _refused(server, "names a location whose bucket or container is no name of one")
     options = _checked_options(scheme, named, server)
-    return uri, _joined(scheme, options, given or {}, server)
+    return uri, _joined(scheme, options, caller_options or {}, server)
 
 
 def _checked_options(scheme: str, named: Mapping[Any, Any], server: str) -> dict[str, Any]:
@@ -112,25 +112,29 @@ def _checked_options(scheme: str, named: Mapping[Any, Any], server: str) -> dict
 
 
 def _joined(
-    scheme: str, options: dict[str, Any], given: StorageOptions, server: str
+    scheme: str, options: dict[str, Any], caller_options: StorageOptions, server: str
 ) -> StorageOptions | None:
     """Join the server's options and the caller's, which come first."""
-    own = {setting_of(scheme, name) for name in given}
+    own = {setting_of(scheme, name) for name in caller_options}
     if "client_kwargs" in own or "endpoint" in own:  # the caller says where requests go
         options = _without(scheme, options, frozenset({"endpoint", "allow_http"}))
     endpoint = next(
         (v for name, v in options.items() if setting_of(scheme, name) == "endpoint"), None
     )
     if endpoint is None:
-        return {**_without(scheme, options, frozenset(own)), **given} or None
+        return {**_without(scheme, options, frozenset(own)), **caller_options} or None
     _check_endpoint(str(endpoint), server)
     settings = {setting_of(scheme, name) for name, value in options.items() if value}
     if not {"access_key_id", "secret_access_key"} <= settings:
         options = _without(scheme, options, _S3_CREDENTIALS | {"skip_signature"})
         options["skip_signature"] = True
     # Of the caller's options go with it only what says nothing about the caller.
-    kept = {name: value for name, value in given.items() if setting_of(scheme, name) == "region"}
-    return {**_without(scheme, options, frozenset({"region"} & own)), **kept, ONLY_GIVEN: True}
+    region = {
+        name: value
+        for name, value in caller_options.items()
+        if setting_of(scheme, name) == "region"
+    }
+    return {**_without(scheme, options, frozenset({"region"} & own)), **region, ONLY_GIVEN: True}
 
 
 def _without(scheme: str, options: Mapping[str, Any], settings: frozenset[str]) -> dict[str, Any]:

@@ -27,16 +27,19 @@ class SpanPlan:
 
 
 def coalesce(
-    wanted: Sequence[ByteRange],
+    byte_ranges: Sequence[ByteRange],
     gap_bytes_max: int = GAP_BYTES_MAX,
     span_bytes_max: int = SPAN_BYTES_MAX,
 ) -> SpanPlan:
     """Return the spans that cover the ranges, sorted by start; near ranges share a span."""
-    order = sorted(range(len(wanted)), key=lambda index: (wanted[index].start, -wanted[index].stop))
+    order = sorted(
+        range(len(byte_ranges)),
+        key=lambda index: (byte_ranges[index].start, -byte_ranges[index].stop),
+    )
     spans: list[ByteRange] = []
-    span_of = [-1] * len(wanted)
+    span_of = [-1] * len(byte_ranges)
     for index in order:
-        range_ = wanted[index]
+        range_ = byte_ranges[index]
         if not range_.size_bytes:
             continue
         if spans and _joins(spans[-1], range_, gap_bytes_max, span_bytes_max):
@@ -54,7 +57,7 @@ def _joins(span: ByteRange, range_: ByteRange, gap_bytes_max: int, span_bytes_ma
 
 
 def slice_spans(
-    path: str, wanted: Sequence[ByteRange], plan: SpanPlan, data: Sequence[bytes | memoryview]
+    path: str, byte_ranges: Sequence[ByteRange], plan: SpanPlan, data: Sequence[bytes | memoryview]
 ) -> list[memoryview]:
     """Cut the wanted ranges out of the bytes of the spans.
 
@@ -67,21 +70,21 @@ def slice_spans(
             expected = f"{span.size_bytes} bytes there"
             raise CorruptFileError(path, span.start, expected, f"{len(view)} bytes")
     slices = []
-    for range_, at in zip(wanted, plan.span_of, strict=True):
-        if at < 0:
+    for range_, span_number in zip(byte_ranges, plan.span_of, strict=True):
+        if span_number < 0:
             slices.append(memoryview(b""))
             continue
-        start = range_.start - plan.spans[at].start
-        slices.append(views[at][start : start + range_.size_bytes])
+        start = range_.start - plan.spans[span_number].start
+        slices.append(views[span_number][start : start + range_.size_bytes])
     return slices
 
 
 def read_ranges(
     path: str,
-    wanted: Sequence[ByteRange],
+    byte_ranges: Sequence[ByteRange],
     fetch: Callable[[ByteRange], bytes | memoryview],
 ) -> list[memoryview]:
-    """Return ranges read by ``fetch``, in the order of ``wanted``; spans are read in parallel."""
-    plan = coalesce(wanted)
+    """Return the ranges that ``fetch`` reads, in their order; spans are read in parallel."""
+    plan = coalesce(byte_ranges)
     data = run_all([lambda span=span: fetch(span) for span in plan.spans])  # type: ignore[misc]
-    return slice_spans(path, wanted, plan, data)
+    return slice_spans(path, byte_ranges, plan, data)

@@ -209,8 +209,8 @@ class OpenFolder:
     @contextmanager
     def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
         """List the folder; the entries are asked for in the opened folder. Raises OSError."""
-        with os.scandir(self.descriptor) as found:
-            yield found
+        with os.scandir(self.descriptor) as scanner:
+            yield scanner
 
     def rename(self, name: str, new_name: str) -> None:
         """Give a file another name, in the place of whatever has it. Raises OSError."""
@@ -218,8 +218,14 @@ class OpenFolder:
 
     def link(self, name: str, new_name: str) -> None:
         """Give a file a name that must be free; it may lose its present one. Raises OSError."""
-        here = self.descriptor
-        os.link(name, new_name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
+        own_descriptor = self.descriptor
+        os.link(
+            name,
+            new_name,
+            src_dir_fd=own_descriptor,
+            dst_dir_fd=own_descriptor,
+            follow_symlinks=False,
+        )
 
     def remove(self, name: str) -> None:
         """Remove a file, or a link of that name. Raises OSError."""
@@ -306,8 +312,8 @@ class FolderByPath(OpenFolder):
     @contextmanager
     def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
         """List the folder. Raises OSError."""
-        with os.scandir(self._path) as found:
-            yield found
+        with os.scandir(self._path) as scanner:
+            yield scanner
 
     def rename(self, name: str, new_name: str) -> None:
         """Give a file another name, in the place of whatever has it. Raises OSError."""

@@ -98,10 +98,10 @@ def holds_reachable_blobs(field: Field) -> bool:
 def stored_field(schema: Schema, name: str) -> Field | None:
     """Return the field with blobs that a column shows, None for all other columns."""
     try:
-        found = schema.field(name)
+        field = schema.field(name)
     except ColumnNotFoundError:
         return None
-    return found if is_blob(found) or holds_reachable_blobs(found) else None
+    return field if is_blob(field) or holds_reachable_blobs(field) else None
 
 
 def payload_form(schema: Schema, arrow: pa.Field) -> pa.Field:

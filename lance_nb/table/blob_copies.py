@@ -35,7 +35,9 @@ class BlobCopies:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._fields = {one.name: one for one in snapshot.manifest.schema if holds_blobs(one)}
+        self._fields = {
+            field.name: field for field in snapshot.manifest.schema if holds_blobs(field)
+        }
         self._sizes: dict[int, int] = {}
         self.payloads = StoredPayloads()
 
@@ -66,8 +68,8 @@ class BlobCopies:
         """Do for a batch what ``table`` does for a table."""
         if not self._fields:
             return rows
-        (made,) = self.table(pa.Table.from_batches([rows]), addresses).to_batches() or [rows]
-        return made
+        (batch,) = self.table(pa.Table.from_batches([rows]), addresses).to_batches() or [rows]
+        return batch
 
     def _values(
         self, field: Field, type_: pa.DataType, array: pa.Array, addresses: np.ndarray
@@ -80,8 +82,8 @@ class BlobCopies:
         mask = None if nulls is None else pa.array(nulls)
         if pa.types.is_struct(type_):
             children = [
-                self._values(child, type_.field(at).type, part, addresses)
-                for at, (child, part) in enumerate(
+                self._values(child, type_.field(child_index).type, part, addresses)
+                for child_index, (child, part) in enumerate(
                     zip(field.children, array.flatten(), strict=True)
                 )
             ]
@@ -104,7 +106,7 @@ class BlobCopies:
     def _references(self, field: Field, array: pa.Array, addresses: np.ndarray) -> pa.Array:
         """Return blobs as references to stored payloads, or to what lies outside."""
         nulls = np.asarray(array.is_null())
-        positions, sizes = (_numbers(array, one) for one in ("position", "size"))
+        positions, sizes = (_numbers(array, name) for name in ("position", "size"))
         kinds = np.zeros(len(array), np.int64)
         ids = np.zeros(len(array), np.int64)
         if array.type.get_field_index("kind") < 0:
@@ -138,19 +140,21 @@ class BlobCopies:
     ) -> Ints:
         """Return the number of the object that each payload lies in, once it is checked."""
         inside, kind, ids = kinds
-        found: Ints = np.zeros(owners.size, np.int64)
+        object_sizes: Ints = np.zeros(owners.size, np.int64)
         rows = np.flatnonzero(inside)
         if not rows.size:
-            return found
+            return object_sizes
         keys = np.stack((owners[rows], kind[rows], np.where(kind[rows] == INLINE, 0, ids[rows])))
         order = np.lexsort(keys)
         keys = keys[:, order]
         edges = np.flatnonzero((keys[:, 1:] != keys[:, :-1]).any(axis=0)) + 1
         for part in np.split(np.arange(order.size), edges):
-            owner, one, blob_id = keys[:, part[0]].tolist()
+            owner, blob_position, blob_id = keys[:, part[0]].tolist()
             mine = rows[order[part]]
-            found[mine] = self._object(field, (owner, one, blob_id), (mine, ranges))
-        return found
+            object_sizes[mine] = self._object(
+                field, (owner, blob_position, blob_id), (mine, ranges)
+            )
+        return object_sizes
 
     def _object(
         self, field: Field, place: tuple[int, int, int], rows: tuple[Ints, tuple[Ints, Ints]]

@@ -54,16 +54,16 @@ class BlobScan:
         for batch in self.inner.batches():
             # By name: the inner scan returns the row address last, wherever it was asked for.
             rows = rows_with_payloads(self.snapshot, batch, batch.column(ROW_ADDRESS).to_pylist())
-            found: dict[str, pa.Array] = dict(zip(rows.schema.names, rows.columns, strict=True))
+            arrays: dict[str, pa.Array] = dict(zip(rows.schema.names, rows.columns, strict=True))
             if self.shape is not None:
                 source = rows.select(self.shape.source.schema.names)
-                made = self.shape.table(pa.Table.from_batches([source])).combine_chunks()
-                found |= {one: made[one].chunk(0) for one in made.schema.names}
+                computed = self.shape.table(pa.Table.from_batches([source])).combine_chunks()
+                arrays |= {name: computed[name].chunk(0) for name in computed.schema.names}
             if self.inner.options.include_deleted_rows and ROW_ADDRESS in self.schema.names:
-                is_deleted = found[ROW_ID].is_null().to_numpy(zero_copy_only=False)
-                addresses = found[ROW_ADDRESS].to_numpy()
-                found[ROW_ADDRESS] = pa.array(addresses, pa.uint64(), mask=is_deleted)
-            columns = [found[name] for name in self.schema.names]
+                is_deleted = arrays[ROW_ID].is_null().to_numpy(zero_copy_only=False)
+                addresses = arrays[ROW_ADDRESS].to_numpy()
+                arrays[ROW_ADDRESS] = pa.array(addresses, pa.uint64(), mask=is_deleted)
+            columns = [arrays[name] for name in self.schema.names]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def count(self) -> int:
@@ -82,14 +82,14 @@ def plan_blob_scan(snapshot: Snapshot, options: ScanOptions) -> BlobScan:
     if isinstance(options.columns, Mapping):
         shape = shape_of(schema, options.columns, payloads=True)
         options = replace(options, columns=list(shape.source.schema.names))
-    wanted = plan_scan(snapshot, options).schema
+    scan_schema = plan_scan(snapshot, options).schema
     inner = _with_addresses(snapshot, options)
     if shape is None:
-        forms = [payload_form(schema, arrow) for arrow in wanted]
+        forms = [payload_form(schema, arrow) for arrow in scan_schema]
     else:
         source = shape.source.schema.names
-        forms = [*shape.schema, *(one for one in wanted if one.name not in source)]
-    return BlobScan(snapshot, inner, shape, pa.schema(forms, wanted.metadata))
+        forms = [*shape.schema, *(field for field in scan_schema if field.name not in source)]
+    return BlobScan(snapshot, inner, shape, pa.schema(forms, scan_schema.metadata))
 
 
 def _with_addresses(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
@@ -194,14 +194,14 @@ def with_files(
     snapshot: Snapshot, options: ScanOptions
 ) -> tuple[pa.Table, dict[str, list[BlobFile | None]]]:
     """Read a table of descriptions, and open the blobs of its columns at the top as files."""
-    wanted = plan_scan(snapshot, options).schema.names
+    column_names = plan_scan(snapshot, options).schema.names
     rows = _with_addresses(snapshot, options).table()
     addresses = rows[ROW_ADDRESS].to_pylist()
-    given = options.columns if isinstance(options.columns, Mapping) else {}
+    expressions = options.columns if isinstance(options.columns, Mapping) else {}
     files = {}
-    for name in wanted:
-        field = stored_field(snapshot.manifest.schema, given.get(name, name))
+    for name in column_names:
+        field = stored_field(snapshot.manifest.schema, expressions.get(name, name))
         if field is not None and is_blob(field):
             descriptions = rows[name].to_pylist()
             files[name] = described_blobs(snapshot, field, descriptions, addresses)
-    return rows.select(wanted), files
+    return rows.select(column_names), files

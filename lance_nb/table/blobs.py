@@ -206,8 +206,8 @@ class BlobFile(io.BufferedIOBase):
         stop = min(offset + max(length, 0), self._size)
         if stop <= offset:
             return b""
-        wanted = ByteRange(self._start + offset, self._start + stop)
-        return bytes(self._store.read_range(self._path, wanted))
+        byte_range = ByteRange(self._start + offset, self._start + stop)
+        return bytes(self._store.read_range(self._path, byte_range))
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Read several parts of the payload at once, without moving.
@@ -273,7 +273,7 @@ def described_blobs(
     addresses: Sequence[int],
 ) -> list[BlobFile | None]:
     """Open the payloads that descriptions of a blob column speak of, given their rows."""
-    owners: Ints = np.array([one >> ADDRESS_SHIFT for one in addresses], np.int64)
+    owners: Ints = np.array([address >> ADDRESS_SHIFT for address in addresses], np.int64)
     homes: dict[int, tuple[DataFile, str]] = {}
     sizes: dict[tuple[str, str], int] = {}
     opened: list[BlobFile | None] = []
@@ -292,7 +292,7 @@ def described_blobs(
 
 def read_parts(parts: Sequence[tuple[BlobFile, int, int] | None]) -> list[bytes | None]:
     """Read ``length`` bytes at ``offset`` of many payloads, those of one object in one request."""
-    found: list[bytes | None] = [None] * len(parts)
+    parts_data: list[bytes | None] = [None] * len(parts)
     grouped: dict[tuple[int, str], list[int]] = {}
     stores: dict[int, Store] = {}
     for number, part in enumerate(parts):
@@ -303,12 +303,12 @@ def read_parts(parts: Sequence[tuple[BlobFile, int, int] | None]) -> list[bytes 
             stores[id(file.store)] = file.store
             grouped.setdefault((id(file.store), file.path), []).append(number)
         else:
-            found[number] = b""
+            parts_data[number] = b""
     for (store, path), numbers in grouped.items():
-        wanted = [_range_of(parts[number]) for number in numbers]
-        for number, data in zip(numbers, stores[store].read_ranges(path, wanted), strict=True):
-            found[number] = bytes(data)
-    return found
+        ranges = [_range_of(parts[number]) for number in numbers]
+        for number, data in zip(numbers, stores[store].read_ranges(path, ranges), strict=True):
+            parts_data[number] = bytes(data)
+    return parts_data
 
 
 def read_ranges(
@@ -321,10 +321,10 @@ def read_ranges(
     rows = [row for row, _, _ in requests]
     positions = choose_positions(snapshot, **{"ids": None, "addresses": None, "indices": None}
                                  | {selector: rows})  # fmt: skip
-    found = addressed_blobs(snapshot, column, positions)
+    blobs = addressed_blobs(snapshot, column, positions)
     parts: list[tuple[BlobFile, int, int] | None] = []
     for number, ((_, offset, length), (address, file)) in enumerate(
-        zip(requests, found, strict=True)
+        zip(requests, blobs, strict=True)
     ):
         if file is None:
             parts.append(None)
@@ -336,7 +336,7 @@ def read_ranges(
             )
         parts.append((file, offset, length))
     data = read_parts(parts)
-    return [(number, found[number][0], data[number]) for number in range(len(requests))]
+    return [(number, blobs[number][0], data[number]) for number in range(len(requests))]
 
 
 def _range_of(part: tuple[BlobFile, int, int] | None) -> ByteRange:

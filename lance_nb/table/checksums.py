@@ -62,10 +62,10 @@ class _StoreSums:
 
 
 def _add(sums: dict[str, tuple[FileSum, ...]], record: list[FileSum]) -> None:
-    for one in record:
-        known = sums.get(one.path, ())
-        if one not in known:
-            sums[one.path] = (*known, one)
+    for file_sum in record:
+        file_sums = sums.get(file_sum.path, ())
+        if file_sum not in file_sums:
+            sums[file_sum.path] = (*file_sums, file_sum)
 
 
 class Checksums:
@@ -89,39 +89,39 @@ class Checksums:
         Raises StorageError.
         """
         self._stores.setdefault(home.uri, _StoreSums(home))
-        for known in list(self._stores.values()):
-            self._read(known)
+        for store_sums in list(self._stores.values()):
+            self._read(store_sums)
 
     def below(self, store: Store, folder: str) -> list[str]:
         """Return the paths below a folder that records name, sorted."""
-        return sorted(one for one in self._known(store).sums if one.startswith(f"{folder}/"))
+        return sorted(path for path in self._known(store).sums if path.startswith(f"{folder}/"))
 
     def _known(self, store: Store) -> _StoreSums:
         return self._stores.get(store.uri) or self._read(_StoreSums(store))
 
-    def _read(self, known: _StoreSums) -> _StoreSums:
-        """Read the records that ``known`` lacks, and return what is known of that store now.
+    def _read(self, store_sums: _StoreSums) -> _StoreSums:
+        """Read the records that ``store_sums`` lacks, and return what is known of that store now.
 
         Without the lock: threads of the pool, which read records too, may be waiting for it.
         """
-        store = known.store
-        listing = [one for one in store.list(FOLDER) if is_record_name(one.name)]
-        new = [one for one in listing if one.name not in known.read]
-        tasks = (partial(self._record, store, one.name, one.size_bytes) for one in new)
-        found = list(zip(new, run_side_by_side(tasks, THREADS_MAX), strict=True))
+        store = store_sums.store
+        listing = [entry for entry in store.list(FOLDER) if is_record_name(entry.name)]
+        new = [entry for entry in listing if entry.name not in store_sums.read]
+        tasks = (partial(self._record, store, entry.name, entry.size_bytes) for entry in new)
+        records = list(zip(new, run_side_by_side(tasks, THREADS_MAX), strict=True))
         with self._lock:
-            known = self._stores.get(store.uri, known)
-            sums = dict(known.sums)
-            for info, record in found:
-                if info.name not in known.read:
-                    known.read.add(info.name)
+            store_sums = self._stores.get(store.uri, store_sums)
+            sums = dict(store_sums.sums)
+            for info, record in records:
+                if info.name not in store_sums.read:
+                    store_sums.read.add(info.name)
                     if isinstance(record, DamagedRecord):
                         self.damaged.append(record)
                     else:
                         _add(sums, record)
-            known.sums = sums  # in one step: others are reading it
-            self._stores[store.uri] = known
-        return known
+            store_sums.sums = sums  # in one step: others are reading it
+            self._stores[store.uri] = store_sums
+        return store_sums
 
     def _record(self, store: Store, name: str, size_bytes: int) -> list[FileSum] | DamagedRecord:
         path = f"{FOLDER}/{name}"
@@ -147,26 +147,26 @@ class Checksums:
         if not sums:
             return False
         size = store.size(path)
-        knows_size = any(one.size_bytes == size for one in sums)
+        knows_size = any(file_sum.size_bytes == size for file_sum in sums)
         digest = stored_digest(store, path, size, progress) if knows_size else ""
         check_sum(sums, f"{store.uri}/{path}", FileSum(path, digest, size))
         return True
 
 
-def check_sum(known: Sequence[FileSum], shown: str, found: FileSum) -> None:
+def check_sum(recorded: Sequence[FileSum], shown: str, computed: FileSum) -> None:
     """Compare what a file holds with what records say of it; ``shown`` is its place in messages.
 
     Raises CorruptFileError, unless nothing is known.
     """
-    if not known or any(found[1:] == one[1:] for one in known):
+    if not recorded or any(computed[1:] == file_sum[1:] for file_sum in recorded):
         return
-    wanted = " or ".join(_words(one) for one in known)
-    raise CorruptFileError(shown, None, wanted, _words(found), advice=_ADVICE)
+    expected = " or ".join(_words(file_sum) for file_sum in recorded)
+    raise CorruptFileError(shown, None, expected, _words(computed), advice=_ADVICE)
 
 
-def _words(one: FileSum) -> str:
-    digest = f"{ALGORITHM} {one.digest} of " if one.digest else ""
-    return f"{digest}{one.size_bytes} bytes"
+def _words(file_sum: FileSum) -> str:
+    digest = f"{ALGORITHM} {file_sum.digest} of " if file_sum.digest else ""
+    return f"{digest}{file_sum.size_bytes} bytes"
 
 
 def files_beside(sums: Checksums, store: Store, path: str) -> Iterator[str]:
@@ -216,15 +216,15 @@ class ReadChecks:
     def _compare(self, store: Store, path: str) -> None:
         sums = self._sums.of(store, path)
         size, mark = mark_of(store, path)
-        known = None if mark is None else (store.uri, path, size, mark)
-        digest = "" if known is None else _digests.get(known, "")
-        if not digest and any(one.size_bytes == size for one in sums):
+        memo_key = None if mark is None else (store.uri, path, size, mark)
+        digest = "" if memo_key is None else _digests.get(memo_key, "")
+        if not digest and any(file_sum.size_bytes == size for file_sum in sums):
             digest = stored_digest(store, path, size)
         check_sum(sums, f"{store.uri}/{path}", FileSum(path, digest, size))
-        if known is not None and mark_of(store, path) == (size, mark):
+        if memo_key is not None and mark_of(store, path) == (size, mark):
             if len(_digests) >= _DIGESTS_MAX:
                 _digests.clear()
-            _digests[known] = digest
+            _digests[memo_key] = digest
 
 
 class CheckedStore:
@@ -274,15 +274,15 @@ class CheckedStore:
         self._checks.before_read(self._inner, path)
         return self._inner.read(path)
 
-    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
         """Return one byte range."""
         self._checks.before_read(self._inner, path)
-        return self._inner.read_range(path, wanted)
+        return self._inner.read_range(path, byte_range)
 
-    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+    def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one object."""
         self._checks.before_read(self._inner, path)
-        return self._inner.read_ranges(path, wanted)
+        return self._inner.read_ranges(path, byte_ranges)
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
         """Return the last bytes of an object and its size."""

@@ -91,28 +91,28 @@ def make_plan(
 
     ``also_gone`` are versions of other branches that count as deleted (folder -> numbers).
     """
-    gone = {**also_gone, folder: {one.version for one in names}}
+    removed = {**also_gone, folder: {name.version for name in names}}
     manifests = []
     for name in names:
         file = survey.manifest(folder, name)
         if file is not None:
             manifests.append(Candidate(file, False, name.version))
-    files = [one for one in survey.files if one.home == folder]
-    others = tuple(_others(survey, references, files, gone, rule))
-    return CleanupPlan(folder, tuple(names), tuple(manifests), others)
+    files = [file for file in survey.files if file.home == folder]
+    other_files = tuple(_others(survey, references, files, removed, rule))
+    return CleanupPlan(folder, tuple(names), tuple(manifests), other_files)
 
 
 def _others(
     survey: Survey,
     references: References,
     files: Sequence[StoredFile],
-    gone: Mapping[str, Collection[int]],
+    removed: Mapping[str, Collection[int]],
     rule: Rule,
 ) -> Iterator[Candidate]:
-    needed = needed_identities(references, gone)
-    newest = _newest(references, gone)
-    known = references.known([one.identity for one in files])
-    for file, identity in zip(files, known.tolist(), strict=True):
+    needed = needed_identities(references, removed)
+    newest = _newest(references, removed)
+    identities = references.numbers_of([file.identity for file in files])
+    for file, identity in zip(files, identities.tolist(), strict=True):
         if file.kind == TEMPORARY_MANIFEST:
             if rule.allows(file) and is_left_over(survey, file):
                 yield Candidate(file, True, None)
@@ -124,21 +124,21 @@ def _others(
             yield Candidate(file, True, None)
 
 
-def needed_identities(references: References, gone: Mapping[str, Collection[int]]) -> Mask:
-    """Tell which identities versions refer to that are not ``gone`` (folder -> numbers)."""
+def needed_identities(references: References, removed: Mapping[str, Collection[int]]) -> Mask:
+    """Tell which identities versions refer to that are not ``removed`` (folder -> numbers)."""
     needed = np.zeros(len(references), np.bool_)
     for line in references.lines.values():
         spans = line.spans()
-        stays = ~np.isin(line.numbers(), list(gone.get(line.home, ())))
+        stays = ~np.isin(line.numbers(), list(removed.get(line.home, ())))
         needed[spans.identity[spans.touching(stays)]] = True
     return needed
 
 
-def _newest(references: References, gone: Mapping[str, Collection[int]]) -> Ints:
+def _newest(references: References, removed: Mapping[str, Collection[int]]) -> Ints:
     """Return the newest version, of those that are gone, that refers to each identity."""
     newest = np.zeros(len(references), np.int64)
     for line in references.lines.values():
-        if line.home in gone and line.versions:
+        if line.home in removed and line.versions:
             spans = line.spans()
             np.maximum.at(newest, spans.identity, line.numbers()[spans.stop - 1])
     return newest
@@ -153,8 +153,8 @@ def _is_needed(file: StoredFile, identity: int, references: References, needed: 
         return False
     parts = inside.split("/")[1:-1]
     around = [identity_of(kind, part) for part in parts for kind in (INDEX, DATA)]
-    known = references.known(around)
-    return bool(needed[known[known >= 0]].any())
+    identities = references.numbers_of(around)
+    return bool(needed[identities[identities >= 0]].any())
 
 
 def is_left_over(survey: Survey, file: StoredFile) -> bool:

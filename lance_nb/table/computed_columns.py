@@ -56,32 +56,32 @@ class Shape:
     def schema(self) -> pa.Schema:
         """Arrow schema of the result."""
         fields = {field.name: field for field in (*self._given, *self.extras)}
-        for one in self.computed or ():
-            fields[one.name] = self._computed_field(one)
+        for computed_column in self.computed or ():
+            fields[computed_column.name] = self._computed_field(computed_column)
         return pa.schema([fields[name] for name in self.names], self.source.metadata)
 
-    def _computed_field(self, one: Computed) -> pa.Field:
+    def _computed_field(self, computed_column: Computed) -> pa.Field:
         """Return the field; a column that is only renamed or cast keeps its metadata."""
-        path = one.source_path
+        path = computed_column.source_path
         name = None if path is None else _output_name(path)
         if name is None or name not in self._given.names:
-            return one.field
-        return one.field.with_metadata(self._given.field(name).metadata)
+            return computed_column.field
+        return computed_column.field.with_metadata(self._given.field(name).metadata)
 
     def table(self, read: pa.Table, extras: Mapping[str, pa.Array] | None = None) -> pa.Table:
         """Make the result of what was read for ``source`` and of the extra columns."""
         if self.computed is None and not self.extras:
             return read
-        given: dict[str, pa.ChunkedArray | pa.Array] = dict(extras or {})
-        given |= dict(zip(read.column_names, read.columns, strict=True))
-        made = dict(given)
-        for one in self.computed or ():
-            paths = needed_paths(one)
-            values = {path: _chunked(given[_output_name(path)]) for path in paths}
-            made[one.name] = one.values(values, read.num_rows)
+        sources: dict[str, pa.ChunkedArray | pa.Array] = dict(extras or {})
+        sources |= dict(zip(read.column_names, read.columns, strict=True))
+        columns = dict(sources)
+        for computed_column in self.computed or ():
+            paths = needed_paths(computed_column)
+            values = {path: _chunked(sources[_output_name(path)]) for path in paths}
+            columns[computed_column.name] = computed_column.values(values, read.num_rows)
         if not self.names:
             return read.select([])
-        return pa.Table.from_arrays([made[name] for name in self.names], schema=self.schema)
+        return pa.Table.from_arrays([columns[name] for name in self.names], schema=self.schema)
 
 
 def shape_of(
@@ -102,19 +102,23 @@ def shape_of(
     if isinstance(columns, Mapping):
         shape = _computed_shape(schema, columns, row_columns, (extras, add_extras), payloads)
         if payloads:
-            given = [payload_form(schema, one) for one in shape.source.schema]
-            shape = replace(shape, handed_in=pa.schema(given, shape.source.metadata))
+            fields = [payload_form(schema, field) for field in shape.source.schema]
+            shape = replace(shape, handed_in=pa.schema(fields, shape.source.metadata))
         return shape
     if columns is None:
         source = project(schema, None, row_columns)
         stored = [name for name in source.schema.names if name not in row_columns]
     else:
-        asked = [columns] if isinstance(columns, str) else list(columns)
-        source = project(schema, [one for one in asked if one not in extra_names], row_columns)
+        requested = [columns] if isinstance(columns, str) else list(columns)
+        source = project(
+            schema, [name for name in requested if name not in extra_names], row_columns
+        )
         # A name that was asked for in quotes comes without them.
-        made = iter(source.schema.names)
+        names = iter(source.schema.names)
         stored = [
-            name if name in extra_names else next(made) for name in asked if name not in row_columns
+            name if name in extra_names else next(names)
+            for name in requested
+            if name not in row_columns
         ]
     added = [name for name in extra_names if name not in stored and add_extras]
     used = tuple(field for field in extras if field.name in (*stored, *added))
@@ -131,7 +135,7 @@ def _computed_shape(
     fields, add = extras
     stored = project(schema, None).schema
     if payloads:
-        stored = pa.schema([payload_form(schema, one) for one in stored])
+        stored = pa.schema([payload_form(schema, field) for field in stored])
     arrow = pa.schema([*stored, *fields])
     computed = []
     for name, text in columns.items():
@@ -139,8 +143,10 @@ def _computed_shape(
             raise InvalidInputError("columns as a dict maps names to SQL expressions, both text")
         computed.append(compile_column(name, text, arrow))
     extra_names = [field.name for field in fields]
-    wanted = dict.fromkeys(path for one in computed for path in needed_paths(one))
-    paths = [quoted(path) for path in wanted if path[0] not in extra_names]
+    needed = dict.fromkeys(
+        path for computed_column in computed for path in needed_paths(computed_column)
+    )
+    paths = [quoted(path) for path in needed if path[0] not in extra_names]
     added = [name for name in extra_names if name not in columns and add]
     names = (*columns, *added, *(name for name in row_columns if name not in columns))
     source = project(schema, paths, row_columns)

@@ -72,8 +72,8 @@ def data_statistics(
     ``among``: these fragments alone. Raises CorruptFileError, ObjectNotFoundError.
     """
     schema = snapshot.manifest.schema
-    sizes = {one.id: 0 for one in schema.walk()}
-    payloads = dict.fromkeys((one.id for one in schema.walk() if is_blob(one)), 0)
+    sizes = {field.id: 0 for field in schema.walk()}
+    payloads = dict.fromkeys((field.id for field in schema.walk() if is_blob(field)), 0)
     fragments = list(snapshot.manifest.fragments if among is None else among)
     for done, fragment in enumerate(fragments, 1):
         for file in fragment.files:
@@ -87,8 +87,8 @@ def data_statistics(
             progress(done, len(fragments))
     return DataStatistics(
         [
-            FieldStatistics(one, size + payloads.get(one, 0), payloads.get(one, 0))
-            for one, size in sizes.items()
+            FieldStatistics(path, size + payloads.get(path, 0), payloads.get(path, 0))
+            for path, size in sizes.items()
         ]
     )
 
@@ -104,10 +104,10 @@ def payload_bytes(snapshot: Snapshot, fragment: Fragment) -> dict[int, int]:
     Reads the descriptions. Raises CorruptFileError, ObjectNotFoundError.
     """
     schema = snapshot.manifest.schema
-    found: dict[int, int] = {}
-    names = [quoted([one.name]) for one in schema if holds_blobs(one)]
+    bytes_by_field: dict[int, int] = {}
+    names = [quoted([field.name]) for field in schema if holds_blobs(field)]
     if not names:
-        return found
+        return bytes_by_field
     columns = project(schema, names)
     step = window_rows(snapshot, columns, fragment)
     count = confirmed_rows(snapshot, fragment)
@@ -116,8 +116,8 @@ def payload_bytes(snapshot: Snapshot, fragment: Fragment) -> dict[int, int]:
         read = read_rows(snapshot, fragment, columns.columns, rows)
         for column, values in zip(columns.columns, read, strict=True):
             for chunk in values.chunks:
-                _add_payloads(column.field, chunk, found)
-    return found
+                _add_payloads(column.field, chunk, bytes_by_field)
+    return bytes_by_field
 
 
 def payload_rows(
@@ -131,24 +131,26 @@ def payload_rows(
     read = [stored_field(snapshot.manifest.schema, name) for name in names]
     if batch_rows is not None or not any(read):
         return batch_rows
-    wanted = {one.id for field in read if field is not None for one in field.walk()}
-    found = payload_bytes(snapshot, fragment)
-    size_bytes = sum(size for field_id, size in found.items() if field_id in wanted)
+    field_ids = {
+        descendant.id for field in read if field is not None for descendant in field.walk()
+    }
+    bytes_by_field = payload_bytes(snapshot, fragment)
+    size_bytes = sum(size for field_id, size in bytes_by_field.items() if field_id in field_ids)
     if not size_bytes:
         return None
     rows = max(confirmed_rows(snapshot, fragment), 1)
     return min(max(WINDOW_BYTES * rows // size_bytes, 1), DEFAULT_BATCH_ROWS)
 
 
-def _add_payloads(field: Field, array: pa.Array, found: dict[int, int]) -> None:
+def _add_payloads(field: Field, array: pa.Array, bytes_by_field: dict[int, int]) -> None:
     if is_blob(field):
         sizes = array.field("size").fill_null(0).to_numpy().astype(np.uint64)
         counted = np.asarray(array.is_valid())
         if array.type.get_field_index("kind") >= 0:
             counted &= array.field("kind").fill_null(0).to_numpy() != EXTERNAL
-        found[field.id] = found.get(field.id, 0) + int(sizes[counted].sum())
+        bytes_by_field[field.id] = bytes_by_field.get(field.id, 0) + int(sizes[counted].sum())
     elif is_list(array.type):
-        _add_payloads(field.children[0], array.flatten(), found)
+        _add_payloads(field.children[0], array.flatten(), bytes_by_field)
     elif pa.types.is_struct(array.type):
         for child, part in zip(field.children, array.flatten(), strict=True):
-            _add_payloads(child, part, found)
+            _add_payloads(child, part, bytes_by_field)

@@ -46,9 +46,9 @@ def read_deletions(
         return None
     store, path = locations.locate(file.location(fragment.id), file.base_id)
     key = (store.uri, path)
-    known = cache.get(key)
-    if known is not None:
-        return known
+    deleted = cache.get(key)
+    if deleted is not None:
+        return deleted
     try:
         data = store.read(path)
     except ObjectNotFoundError as exc:

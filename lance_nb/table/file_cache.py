@@ -170,7 +170,7 @@ def manifest_with_mark(where: str, size_bytes: int, e_tag: str | None) -> Manife
 
 def _complete(manifest: Manifest, *, whole: bool) -> Manifest | None:
     sections = (manifest.index_section, manifest.transaction_section)
-    if whole and any(one is not None and one.data is None for one in sections):
+    if whole and any(section is not None and section.data is None for section in sections):
         return None
     return manifest
 

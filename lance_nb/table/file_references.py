@@ -67,24 +67,26 @@ class Line:
 
     def numbers(self) -> Ints:
         """Return the version numbers; detached ones as 0."""
-        known = [one.version if one.version < 1 << 63 else 0 for one in self.versions]
-        return np.array(known, np.int64)
+        version_numbers = [
+            version.version if version.version < 1 << 63 else 0 for version in self.versions
+        ]
+        return np.array(version_numbers, np.int64)
 
-    def add(self, one: VersionFiles, identity: Callable[[str], int]) -> None:
+    def add(self, version_files: VersionFiles, identity: Callable[[str], int]) -> None:
         """Add the version read after those that are here."""
-        at = len(self.versions)
-        self.versions.append(one)
-        for file in one.appeared:
-            self.first_named.setdefault(file, at)
-            entry = self._active.setdefault(identity(file.identity), [0, at])
+        position = len(self.versions)
+        self.versions.append(version_files)
+        for file in version_files.appeared:
+            self.first_named.setdefault(file, position)
+            entry = self._active.setdefault(identity(file.identity), [0, position])
             entry[0] += 1
-        for file in one.vanished:
+        for file in version_files.vanished:
             key = identity(file.identity)
             entry = self._active[key]
             entry[0] -= 1
             if not entry[0]:
                 del self._active[key]
-                for column, value in zip(self._closed, (key, entry[1], at), strict=True):
+                for column, value in zip(self._closed, (key, entry[1], position), strict=True):
                     column.append(value)
 
     def spans(self) -> Spans:
@@ -92,7 +94,7 @@ class Line:
         stop = len(self.versions)
         active = [(key, since, stop) for key, (_, since) in self._active.items()]
         open_ones = np.array(active, np.int64).reshape(-1, 3)
-        closed = (np.array(one, np.int64) for one in self._closed)
+        closed = (np.array(block, np.int64) for block in self._closed)
         columns = zip(closed, open_ones.T, strict=True)
         return Spans(*(np.concatenate(pair) for pair in columns))
 
@@ -115,10 +117,10 @@ class References:
         """Return the number of an identity; the next free one if it is new."""
         return self._identities.setdefault(name, len(self._identities))
 
-    def known(self, names: Sequence[str | None]) -> Ints:
+    def numbers_of(self, names: Sequence[str | None]) -> Ints:
         """Return the numbers of identities, -1 for those that no version read refers to."""
-        found = (-1 if one is None else self._identities.get(one, -1) for one in names)
-        return np.fromiter(found, np.int64, len(names))
+        identities = (-1 if name is None else self._identities.get(name, -1) for name in names)
+        return np.fromiter(identities, np.int64, len(names))
 
     def knows(self, name: str) -> bool:
         """Tell whether a version that was read refers to this identity."""
@@ -136,8 +138,8 @@ class References:
         if line.versions:  # a second look: begin a line of its own, the old spans stay as they are
             line = self.lines[f"{folder} {len(self.lines)}"] = Line(folder)
         threads = 1 if home.scheme in _LOCAL else THREADS_MAX
-        found = _manifests(home, names, threads, tolerant=self._tolerant)
-        for name, data in zip(names, found, strict=True):
+        manifests = _manifests(home, names, threads, tolerant=self._tolerant)
+        for name, data in zip(names, manifests, strict=True):
             tick()
             if isinstance(data, LanceError):
                 line.damaged.append((name, data))
@@ -161,13 +163,13 @@ def check_complete(references: References) -> None:
     Raises NotSupportedError.
     """
     for line in references.lines.values():
-        for one in line.versions:
-            managed = (one.reader_feature_flags | one.writer_feature_flags) & MANAGED_BLOBS
-            if one.has_unknown or managed:
-                what = "blobs that are managed" if managed else "fields of a newer writer"
+        for version in line.versions:
+            managed = (version.reader_feature_flags | version.writer_feature_flags) & MANAGED_BLOBS
+            if version.has_unknown or managed:
+                reason = "blobs that are managed" if managed else "fields of a newer writer"
                 raise NotSupportedError(
-                    f"{one.path} has {what}: which files it needs cannot be told for certain, so "
-                    "nothing is deleted. Use a newer lance_nb"
+                    f"{version.path} has {reason}: which files it needs cannot be told for "
+                    "certain, so nothing is deleted. Use a newer lance_nb"
                 )
 
 

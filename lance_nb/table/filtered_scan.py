@@ -127,7 +127,7 @@ def windows_of(
 
 def promising(snapshot: Snapshot, windows: Iterable[Window], condition: Filter) -> Iterator[Window]:
     """Yield windows without the rows that statistics rule out."""
-    known: tuple[Fragment | None, np.ndarray | None] = (None, None)
+    last_read: tuple[Fragment | None, np.ndarray | None] = (None, None)
     for window in windows:
         fragment = window.fragment
         if not any(file.is_legacy for file in fragment.files):
@@ -135,16 +135,16 @@ def promising(snapshot: Snapshot, windows: Iterable[Window], condition: Filter) 
             continue
         from lance_nb.table.page_pruning import rows_that_may_pass  # needed for 0.1 only
 
-        if known[0] is not fragment:  # ids may repeat
-            known = (fragment, rows_that_may_pass(
+        if last_read[0] is not fragment:  # ids may repeat
+            last_read = (fragment, rows_that_may_pass(
                 snapshot, fragment, condition))  # fmt: skip
-        may_pass = known[1]
+        may_pass = last_read[1]
         physical = window.physical()
         if may_pass is None or may_pass.size <= int(physical[-1]):
             yield window
             continue
-        kept = may_pass[physical]
-        edges = np.flatnonzero(np.diff(kept, prepend=False, append=False))
+        is_promising = may_pass[physical]
+        edges = np.flatnonzero(np.diff(is_promising, prepend=False, append=False))
         for start, stop in (edges.reshape(-1, 2) + window.start).tolist():
             yield _part(snapshot, window, start, stop)
 
@@ -165,8 +165,8 @@ def row_positions(snapshot: Snapshot, window: Window, places: Ints | None = None
     if window.rows is not None:
         return window.positions(places)
     physical = window.physical(places)
-    gone = np.searchsorted(_deleted_offsets(snapshot, window.fragment), physical)
-    return physical - gone + window.first
+    deleted_before = np.searchsorted(_deleted_offsets(snapshot, window.fragment), physical)
+    return physical - deleted_before + window.first
 
 
 def _deleted_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
@@ -187,7 +187,7 @@ def side_by_side(
     if first is None:
         return
     threads = threads_for(
-        snapshot, columns, [FragmentTask(one.fragment, one.start, one.stop, 0) for one in first]
+        snapshot, columns, [FragmentTask(task.fragment, task.start, task.stop, 0) for task in first]
     )
     tasks = (partial(work, group) for group in chain([first], groups))
     yield from run_side_by_side(tasks, threads)
@@ -241,21 +241,23 @@ class Selected:
         """Return some of the rows."""
         if start == 0 and stop >= self.num_rows:
             return self
-        known = {column: values.slice(start, stop - start) for column, values in self.known.items()}
+        columns = {
+            column: values.slice(start, stop - start) for column, values in self.known.items()
+        }
         deleted = None if self.deleted is None else self.deleted[start:stop]
         return Selected(
-            self.fragment, self.physical[start:stop], self.positions[start:stop], known, deleted
+            self.fragment, self.physical[start:stop], self.positions[start:stop], columns, deleted
         )
 
 
 def select_rows(
     snapshot: Snapshot,
     choice: RowChoice,
-    wanted: Projection,
+    projection: Projection,
     limit: int | None = None,
     offset: int = 0,
 ) -> Iterator[Selected]:
-    """Yield the rows of a scan in order, window by window; ``wanted`` sizes the windows."""
+    """Yield the rows of a scan in order, window by window; ``projection`` sizes the windows."""
     skip, left = offset, limit
     if left == 0:
         return
@@ -264,12 +266,14 @@ def select_rows(
         from lance_nb.table.indexed_scan import indexed_selections  # needed with indices only
 
         selections = indexed_selections
-    for found in selections(snapshot, choice, wanted, None if left is None else offset + left):
-        start = min(skip, found.num_rows)
+    for selection in selections(
+        snapshot, choice, projection, None if left is None else offset + left
+    ):
+        start = min(skip, selection.num_rows)
         skip -= start
-        stop = found.num_rows if left is None else min(found.num_rows, start + left)
+        stop = selection.num_rows if left is None else min(selection.num_rows, start + left)
         if start < stop:
-            yield found.part(start, stop)
+            yield selection.part(start, stop)
             if left is not None:
                 left -= stop - start
                 if not left:
@@ -281,7 +285,7 @@ def _windows(snapshot: Snapshot, choice: RowChoice, columns: Projection) -> Iter
 
 
 def plain_selections(
-    snapshot: Snapshot, choice: RowChoice, wanted: Projection, most: int | None
+    snapshot: Snapshot, choice: RowChoice, projection: Projection, most: int | None
 ) -> Iterator[Selected]:
     """Yield the rows that pass the filter, window by window: at most the first ``most`` of them.
 
@@ -289,11 +293,11 @@ def plain_selections(
     """
     condition = choice.filter
     if condition is None:
-        for window in _windows(snapshot, choice, wanted):
+        for window in _windows(snapshot, choice, projection):
             yield _whole(snapshot, window, {})
         return
     columns = filter_projection(snapshot.manifest.schema, condition)
-    reused = {column_key(column) for column in wanted.columns}
+    reused = {column_key(column) for column in projection.columns}
     windows = promising(snapshot, _windows(snapshot, choice, columns), condition)
     if most is not None:
         windows = _growing(snapshot, windows, most)
@@ -321,13 +325,15 @@ def plain_selections(
                     mask = mask[: int(places[-1]) + 1]
                 most -= places.size
             if places.size:
-                known = decoded
+                decoded_columns = decoded
                 if mask.size < total:
-                    known = {key: values.slice(start, mask.size) for key, values in decoded.items()}
+                    decoded_columns = {
+                        key: values.slice(start, mask.size) for key, values in decoded.items()
+                    }
                 if places.size == window.num_rows:
-                    yield _whole(snapshot, window, known)
+                    yield _whole(snapshot, window, decoded_columns)
                 else:
-                    yield _thinned(snapshot, window, known, (mask, places))
+                    yield _thinned(snapshot, window, decoded_columns, (mask, places))
             start += window.num_rows
 
 
@@ -360,21 +366,21 @@ def _ahead(
     if first is None:
         return
     threads = 1 if is_limited else reads_at_a_time(snapshot, first[0].fragment)
-    yield from run_side_by_side((partial(work, one) for one in chain([first], groups)), threads)
+    yield from run_side_by_side((partial(work, group) for group in chain([first], groups)), threads)
 
 
 def _whole(
-    snapshot: Snapshot, window: Window, known: Mapping[ColumnKey, pa.ChunkedArray]
+    snapshot: Snapshot, window: Window, read_columns_by_key: Mapping[ColumnKey, pa.ChunkedArray]
 ) -> Selected:
     deleted = deleted_rows(snapshot, window)
     positions = row_positions(snapshot, window)
-    return Selected(window.fragment, window.physical(), positions, known, deleted)
+    return Selected(window.fragment, window.physical(), positions, read_columns_by_key, deleted)
 
 
 def _thinned(
     snapshot: Snapshot,
     window: Window,
-    known: Mapping[ColumnKey, pa.ChunkedArray],
+    read_columns_by_key: Mapping[ColumnKey, pa.ChunkedArray],
     survivors: tuple[np.ndarray, Ints],
 ) -> Selected:
     mask, places = survivors
@@ -383,7 +389,7 @@ def _thinned(
     chosen = from_mask(mask) if dense else from_integers(places)
     thin = {
         key: values.filter(chosen) if dense else taken(values, chosen)
-        for key, values in known.items()
+        for key, values in read_columns_by_key.items()
     }
     deleted = deleted_rows(snapshot, window)
     return Selected(
@@ -409,12 +415,15 @@ def _decoded(
         table = result_table(columns, stored, {}, sum(window.num_rows for window in windows))
     else:
         tables = [_decoded_window(snapshot, columns, window) for window in windows]
-        table = tables[0][1] if len(tables) == 1 else pa.concat_tables([one[1] for one in tables])
+        table = tables[0][1] if len(tables) == 1 else pa.concat_tables([pair[1] for pair in tables])
         stored = [
             values[0]
             if len(values) == 1
-            else pa.chunked_array([chunk for one in values for chunk in one.chunks], values[0].type)
-            for values in zip(*[one[0] for one in tables], strict=True)
+            else pa.chunked_array(
+                [chunk for column_values in values for chunk in column_values.chunks],
+                values[0].type,
+            )
+            for values in zip(*[pair[0] for pair in tables], strict=True)
         ]
     return stored, {path: table.column(place) for place, path in enumerate(condition.paths)}
 
@@ -423,7 +432,7 @@ def _decoded_window(
     snapshot: Snapshot, columns: Projection, window: Window
 ) -> tuple[list[pa.ChunkedArray], pa.Table]:
     live = window.read
-    stored = live.kept(read_rows(snapshot, window.fragment, columns.columns, live.rows))
+    stored = live.filter(read_rows(snapshot, window.fragment, columns.columns, live.rows))
     if columns.row_columns:
         return stored, selected_table(snapshot, columns, _whole(snapshot, window, {}), stored)
     return stored, result_table(columns, stored, {}, window.num_rows)
@@ -446,7 +455,7 @@ def read_columns(
 ) -> list[pa.ChunkedArray]:
     """Return the columns of the rows, decoding those that are not known yet."""
     missing = [column for column in columns if column_key(column) not in rows.known]
-    found = dict(rows.known)
+    values_by_key = dict(rows.known)
     if missing and rows.num_rows:
         physical = rows.physical
         first, last = int(physical[0]), int(physical[-1]) + 1
@@ -458,10 +467,10 @@ def read_columns(
             stored = [taken(values, keep) for values in stored]
         else:
             stored = read_rows(snapshot, rows.fragment, missing, ranges_of(physical))
-        found |= zip(map(column_key, missing), stored, strict=True)
+        values_by_key |= zip(map(column_key, missing), stored, strict=True)
     elif missing:
-        found |= {column_key(one): pa.chunked_array([], one.arrow.type) for one in missing}
-    return [found[column_key(column)] for column in columns]
+        values_by_key |= {column_key(key): pa.chunked_array([], key.arrow.type) for key in missing}
+    return [values_by_key[column_key(column)] for column in columns]
 
 
 def column_key(column: Column) -> ColumnKey:
@@ -479,14 +488,14 @@ def selected_table(
     if stored is None:
         stored = read_columns(snapshot, projection.columns, rows)
     place = LiveRows(one_range(0, 1), None, rows.physical)
-    found = row_columns(snapshot, projection, rows.fragment, place, 0)
-    if ROW_OFFSET in found:
-        found[ROW_OFFSET] = from_integers(rows.positions.astype(np.uint64))
+    row_values = row_columns(snapshot, projection, rows.fragment, place, 0)
+    if ROW_OFFSET in row_values:
+        row_values[ROW_OFFSET] = from_integers(rows.positions.astype(np.uint64))
     for name in (ROW_ID,) if projection.addresses_of_deleted else (ROW_ID, ROW_ADDRESS):
-        if name in found and rows.deleted is not None:
-            values = found[name].to_numpy(zero_copy_only=False)
-            found[name] = pa.array(values, pa.uint64(), mask=rows.deleted)
-    return result_table(projection, stored, found, rows.num_rows)
+        if name in row_values and rows.deleted is not None:
+            values = row_values[name].to_numpy(zero_copy_only=False)
+            row_values[name] = pa.array(values, pa.uint64(), mask=rows.deleted)
+    return result_table(projection, stored, row_values, rows.num_rows)
 
 
 def passing_bits(

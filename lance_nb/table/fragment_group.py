@@ -125,16 +125,16 @@ def read_group(
     homes = {leaf.field_id: number for number, leaves in plan.wanted.items() for leaf in leaves}
     by_file: dict[int, list[int]] = {}
     for place, leaves in enumerate(plan.leaves):
-        found = {homes.get(leaf.field_id) for leaf in leaves}
-        number = found.pop() if len(found) == 1 else None
+        file_numbers = {homes.get(leaf.field_id) for leaf in leaves}
+        number = file_numbers.pop() if len(file_numbers) == 1 else None
         if number is None:  # a column that no file has, or several
             return None
         by_file.setdefault(number, []).append(place)
     arrays: dict[int, pa.ChunkedArray] = {}
     for number, places in by_file.items():
         files = _files(snapshot, fragments, number, once)
-        wanted = [plan.leaves[place] for place in places]
-        read = None if files is None else read_files(files, wanted, plan.owners[number])
+        requested = [plan.leaves[place] for place in places]
+        read = None if files is None else read_files(files, requested, plan.owners[number])
         if read is None:
             return None
         try:

@@ -52,7 +52,7 @@ def read_rows(
     expected = fragment.physical_rows or None
     if not plan.wanted:
         confirmed_rows(snapshot, fragment)  # no column is read that would show a wrong count
-    found: dict[int, list[LeafPart]] = {}
+    parts_by_leaf: dict[int, list[LeafPart]] = {}
     for number, file_leaves in plan.wanted.items():
         reader = open_file(snapshot, fragment, fragment.files[number])
         owners: Mapping[int, int] = plan.owners[number]
@@ -61,9 +61,10 @@ def read_rows(
 
             if isinstance(reader, LegacyReader):
                 owners = reader.own_ids(fragment.files[number].fields)
-        found |= _read_leaves(reader, file_leaves, owners, (rows, expected))
+        parts_by_leaf |= _read_leaves(reader, file_leaves, owners, (rows, expected))
     return [
-        assembled(fragment, plan, number, found, rows.num_rows) for number in range(len(columns))
+        assembled(fragment, plan, number, parts_by_leaf, rows.num_rows)
+        for number in range(len(columns))
     ]
 
 
@@ -85,9 +86,9 @@ class ReadPlan:
 def read_plan(snapshot: Snapshot, fragment: Fragment, columns: Sequence[Column]) -> ReadPlan:
     """Return the plan that was made for the fragment before, if it is alike, or make one."""
     files = columns_layout(fragment)
-    known = snapshot.plans.get(id(columns))
-    if known is not None and known.columns is columns and known.files == files:
-        plan: ReadPlan = known
+    read_plan = snapshot.plans.get(id(columns))
+    if read_plan is not None and read_plan.columns is columns and read_plan.files == files:
+        plan: ReadPlan = read_plan
         return plan
     plan = _made_plan(fragment, columns, files)
     if isinstance(columns, tuple):  # others are made for one read
@@ -99,7 +100,7 @@ def read_plan(snapshot: Snapshot, fragment: Fragment, columns: Sequence[Column])
 
 def columns_layout(fragment: Fragment) -> tuple[Hashable, ...]:
     """Describe which columns the files of a fragment have; equal for fragments laid out alike."""
-    return tuple((one.fields, one.column_indices, one.is_legacy) for one in fragment.files)
+    return tuple((file.fields, file.column_indices, file.is_legacy) for file in fragment.files)
 
 
 def _made_plan(
@@ -107,9 +108,15 @@ def _made_plan(
 ) -> ReadPlan:
     by_file = [columns_of(fragment, file) for file in fragment.files]
     last_first = list(enumerate(by_file))[::-1]  # so that the first file prevails
-    homes = {field_id: number for number, one in last_first for field_id in one}
-    owners = {field_id: column for _, one in last_first for field_id, column in one.items()}
-    wanted: dict[int, list[Leaf]] = {}
+    homes = {
+        field_id: number for number, fields_of_file in last_first for field_id in fields_of_file
+    }
+    owners = {
+        field_id: column
+        for _, fields_of_file in last_first
+        for field_id, column in fields_of_file.items()
+    }
+    leaves_by_file: dict[int, list[Leaf]] = {}
     leaves: list[list[Leaf]] = []
     for column in columns:
         mine = list(leaves_of(column.field, column.arrow.type, owners))
@@ -119,15 +126,15 @@ def _made_plan(
         for leaf in mine:
             if leaf.field_id in homes:
                 _check_owned(fragment, leaf, owners[leaf.field_id])
-                wanted.setdefault(homes[leaf.field_id], []).append(leaf)
-    return ReadPlan(columns, files, by_file, leaves, wanted)
+                leaves_by_file.setdefault(homes[leaf.field_id], []).append(leaf)
+    return ReadPlan(columns, files, by_file, leaves, leaves_by_file)
 
 
 def _read_leaves(
     reader: DataFileReader,
     leaves: Sequence[Leaf],
     owners: Mapping[int, int],
-    wanted: tuple[Rows, int | None],
+    requested: tuple[Rows, int | None],
 ) -> dict[int, list[LeafPart]]:
     """Read leaves of a file; plain values that shall come as a dictionary are made one.
 
@@ -135,24 +142,34 @@ def _read_leaves(
     """
     stored = leaves
     if reader.file_version < (2, 1):
-        stored = [replace(one, type=one.type.value_type) if one.encoded else one for one in leaves]
-    found = reader.read_leaves(stored, owners, *wanted)
+        stored = [
+            replace(leaf, type=leaf.type.value_type) if leaf.encoded else leaf for leaf in leaves
+        ]
+    parts = reader.read_leaves(stored, owners, *requested)
     if stored is not leaves:
         for leaf in leaves:
             if leaf.encoded:
-                found[leaf.field_id] = [
+                parts[leaf.field_id] = [
                     LeafPart(part.levels, part.values.dictionary_encode())
-                    for part in found[leaf.field_id]
+                    for part in parts[leaf.field_id]
                 ]
-    return found
+    return parts
 
 
 def assembled(
-    fragment: Fragment, plan: ReadPlan, number: int, found: dict[int, list[LeafPart]], num_rows: int
+    fragment: Fragment,
+    plan: ReadPlan,
+    number: int,
+    parts_by_leaf: dict[int, list[LeafPart]],
+    num_rows: int,
 ) -> pa.ChunkedArray:
     """Build column ``number`` of the plan from the parts of its leaves."""
     column, leaves = plan.columns[number], plan.leaves[number]
-    mine = {leaf.field_id: found[leaf.field_id] for leaf in leaves if leaf.field_id in found}
+    mine = {
+        leaf.field_id: parts_by_leaf[leaf.field_id]
+        for leaf in leaves
+        if leaf.field_id in parts_by_leaf
+    }
     place = f"column {column.field.name!r}"
     try:
         built = assemble(column.field, column.arrow.type, mine, num_rows)
@@ -229,9 +246,11 @@ def open_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> DataFil
             f"{store.uri}/{path}", f"fragment {fragment.id} of version {snapshot.version}"
         ) from exc
     if file.is_legacy != (reader.file_version < (2, 0)):
-        said = ".".join(map(str, file.file_version))
-        found = ".".join(map(str, reader.file_version))
-        raise CorruptFileError(path, None, f"file version {said}, as the manifest says", found)
+        expected_version = ".".join(map(str, file.file_version))
+        version = ".".join(map(str, reader.file_version))
+        raise CorruptFileError(
+            path, None, f"file version {expected_version}, as the manifest says", version
+        )
     return reader
 
 
@@ -253,8 +272,8 @@ def confirmed_rows(snapshot: Snapshot, fragment: Fragment) -> int:
     where = f"fragment {fragment.id} of version {snapshot.version}"
     if not fragment.files:
         raise CorruptFileError(where, None, "at least one data file", "none")
-    found = open_file(snapshot, fragment, fragment.files[0]).num_rows
-    if fragment.physical_rows not in (0, found):
+    reader = open_file(snapshot, fragment, fragment.files[0]).num_rows
+    if fragment.physical_rows not in (0, reader):
         expected = f"{fragment.physical_rows} rows, as the manifest says"
-        raise CorruptFileError(where, None, expected, f"{found} rows in its first data file")
-    return found
+        raise CorruptFileError(where, None, expected, f"{reader} rows in its first data file")
+    return reader

@@ -124,12 +124,12 @@ class VersionLog:
         ``tolerant``: what cannot be read is told in the result, and not raised.
         """
         try:
-            known = self._read(version)
+            summary = self._read(version)
         except LanceError as error:
             if not tolerant:
                 raise
             return _damaged(version, self._tags(version, tags), error)
-        totals, problem, done = known.totals, None, None
+        totals, problem, done = summary.totals, None, None
         try:
             done = self.transaction(version)
         except LanceError as error:
@@ -138,7 +138,7 @@ class VersionLog:
             problem = str(error)
         return VersionInfo(
             version,
-            known.timestamp,
+            summary.timestamp,
             totals.num_rows if totals.has_row_counts else None,
             totals.num_deleted_rows if totals.has_row_counts else None,
             totals.num_fragments,
@@ -166,13 +166,13 @@ class VersionLog:
         The time is naive and local, and goes through floats as it does there, so that both agree
         to the microsecond.
         """
-        known = self._read(version)
-        nanos = known.timestamp_ns or 0
+        summary = self._read(version)
+        nanos = summary.timestamp_ns or 0
         return {
             "version": version,
             "timestamp": datetime.fromtimestamp(nanos // 1e9)  # noqa: DTZ006
             + timedelta(microseconds=(nanos % 1e9) // 1e3),
-            "metadata": known.totals.to_metadata(),
+            "metadata": summary.totals.to_metadata(),
         }
 
     def transaction(self, version: int) -> TransactionSummary | None:
@@ -195,9 +195,9 @@ class VersionLog:
         try:
             return self._load(ManifestName(version, self._scheme))
         except ObjectNotFoundError:
-            known = self.numbers()
-        if version not in known:
-            shown = describe_versions([ManifestName(one, self._scheme) for one in known])
+            numbers = self.numbers()
+        if version not in numbers:
+            shown = describe_versions([ManifestName(number, self._scheme) for number in numbers])
             raise VersionNotFoundError(self._home.uri, version, shown)
         return self._load(ManifestName(version, self._scheme))
 
@@ -205,14 +205,14 @@ class VersionLog:
         path = manifest_path(name.version, name.scheme)
         where = f"{self._home.uri}/{path}"
         tail, size = self._home.read_tail(path, self._tail_bytes)
-        found = parse_summary_tail(tail, size, where, self._memo)
-        if isinstance(found, int):
-            tail, size = self._home.read_tail(path, found)
-            found = parse_summary_tail(tail, size, where, self._memo)
-        if isinstance(found, int):
-            raise CorruptFileError(where, None, f"{found} bytes", f"{size} bytes")
+        summary = parse_summary_tail(tail, size, where, self._memo)
+        if isinstance(summary, int):
+            tail, size = self._home.read_tail(path, summary)
+            summary = parse_summary_tail(tail, size, where, self._memo)
+        if isinstance(summary, int):
+            raise CorruptFileError(where, None, f"{summary} bytes", f"{size} bytes")
         self._tail_bytes = max(TAIL_BYTES, size + _GROWTH_BYTES)  # the next is not much larger
-        return found
+        return summary
 
     def _transaction(self, summary: ManifestSummary) -> TransactionSummary | None:
         """Read the inline transaction, else the file that the manifest names."""

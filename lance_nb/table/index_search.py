@@ -35,13 +35,13 @@ def different(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
 
 
-def among(values: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def among(values: npt.NDArray[Any], members: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Tell which values are among the wanted ones, which are ascending."""
-    if not wanted.size:
+    if not members.size:
         return np.zeros(values.size, np.bool_)
-    at = np.minimum(np.searchsorted(wanted, values), wanted.size - 1)
-    found: npt.NDArray[np.bool_] = wanted[at] == values
-    return found
+    positions = np.minimum(np.searchsorted(members, values), members.size - 1)
+    is_member: npt.NDArray[np.bool_] = members[positions] == values
+    return is_member
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class IndexAnswer:
     def of_fragment(self, fragment_id: int) -> Ids:
         """Return the offsets of the rows of a fragment, ascending."""
         low, high = (
-            int(np.searchsorted(self.rows, np.uint64(one << 32)))
-            for one in (fragment_id, fragment_id + 1)
+            int(np.searchsorted(self.rows, np.uint64(number << 32)))
+            for number in (fragment_id, fragment_id + 1)
         )
         offsets: Ids = (self.rows[low:high] & np.uint64(0xFFFFFFFF)).astype(np.int64)
         return offsets
@@ -142,6 +142,8 @@ class NearestSearch(Protocol):
         """Say in words which index will be searched, and how."""
         ...
 
-    def found(self, choice: RowChoice, query: NearestQuery, *, indexed_only: bool) -> list[str]:
+    def describe_search(
+        self, choice: RowChoice, query: NearestQuery, *, indexed_only: bool
+    ) -> list[str]:
         """Search, and say in words how many partitions and vectors were looked at."""
         ...

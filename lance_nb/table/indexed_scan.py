@@ -55,26 +55,26 @@ def is_worthwhile(snapshot: Snapshot, answer: IndexAnswer) -> bool:
 
 
 def indexed_selections(
-    snapshot: Snapshot, choice: RowChoice, wanted: Projection, most: int | None
+    snapshot: Snapshot, choice: RowChoice, projection: Projection, most: int | None
 ) -> Iterator[Selected]:
     """Yield the rows that pass the filter, in parts; see ``filtered_scan.select_rows``."""
     plain = replace(choice, answer=None)
     answer, condition = choice.answer, choice.filter
     if answer is None or condition is None or not is_worthwhile(snapshot, answer):
-        yield from plain_selections(snapshot, plain, wanted, most)
+        yield from plain_selections(snapshot, plain, projection, most)
         return
     for fragments, first in _parts(snapshot, choice, answer):
         if first is None:
             part = replace(plain, fragments=tuple(fragments))
-            yield from plain_selections(snapshot, part, wanted, most)
+            yield from plain_selections(snapshot, part, projection, most)
             continue
         (fragment,) = fragments
-        for found in _named_rows(snapshot, fragment, first, answer, wanted):
-            kept = found
+        for selected in _named_rows(snapshot, fragment, first, answer, projection):
+            passing = selected
             if not answer.is_exact:
-                kept = _passing(snapshot, condition, found, wanted)
-            if kept.num_rows:
-                yield kept
+                passing = _passing(snapshot, condition, selected, projection)
+            if passing.num_rows:
+                yield passing
 
 
 def passing_rows(snapshot: Snapshot, condition: Filter, rows: U64s) -> U64s:
@@ -104,16 +104,18 @@ def count_indexed(snapshot: Snapshot, choice: RowChoice) -> int:
         return sum(part.num_rows for part in parts)
     if choice.fragments is None:
         ids = snapshot.manifest.fragments.counts().ids
-        rest = np.flatnonzero(~among(ids, answer.covered)).tolist()
-        if not rest:
+        uncovered_places = np.flatnonzero(~among(ids, answer.covered)).tolist()
+        if not uncovered_places:
             return int(answer.rows.size)
-        others = tuple(snapshot.manifest.fragments[place] for place in rest)
-        return int(answer.rows.size) + count_selected(snapshot, replace(plain, fragments=others))
+        uncovered = tuple(snapshot.manifest.fragments[place] for place in uncovered_places)
+        return int(answer.rows.size) + count_selected(snapshot, replace(plain, fragments=uncovered))
     covered = set(answer.covered.tolist())
-    mine = [one for one in choice.fragments if one.id in covered]
-    others = tuple(one for one in choice.fragments if one.id not in covered)
-    found = sum(int(answer.of_fragment(one.id).size) for one in mine)
-    return found + (count_selected(snapshot, replace(plain, fragments=others)) if others else 0)
+    mine = [fragment for fragment in choice.fragments if fragment.id in covered]
+    uncovered = tuple(fragment for fragment in choice.fragments if fragment.id not in covered)
+    num_rows = sum(int(answer.of_fragment(fragment.id).size) for fragment in mine)
+    return num_rows + (
+        count_selected(snapshot, replace(plain, fragments=uncovered)) if uncovered else 0
+    )
 
 
 def _parts(
@@ -131,10 +133,10 @@ def _parts(
         places = np.flatnonzero(~is_covered | among(ids, answer.fragment_ids)).tolist()
         listed = ((whole[place], place) for place in places)
     else:
-        found = whole.places_of(choice.fragments)
+        answer_places = whole.places_of(choice.fragments)
         listed = (
-            (one, -1 if place is None else int(place))
-            for one, place in zip(choice.fragments, found, strict=True)
+            (fragment, -1 if place is None else int(place))
+            for fragment, place in zip(choice.fragments, answer_places, strict=True)
         )
     covered = set(answer.covered.tolist())
     run: list[Fragment] = []
@@ -151,14 +153,14 @@ def _parts(
 
 
 def _named_rows(
-    snapshot: Snapshot, fragment: Fragment, first: int, answer: IndexAnswer, wanted: Projection
+    snapshot: Snapshot, fragment: Fragment, first: int, answer: IndexAnswer, projection: Projection
 ) -> Iterator[Selected]:
     """Yield the rows that indices name in a fragment, a window at a time."""
     offsets = answer.of_fragment(fragment.id)
     if not offsets.size:
         return
     positions = _positions(snapshot, fragment, first, offsets)
-    step = window_rows(snapshot, wanted, fragment)
+    step = window_rows(snapshot, projection, fragment)
     for start in range(0, offsets.size, step):
         part = slice(start, start + step)
         yield Selected(fragment, offsets[part], positions[part], {})
@@ -195,18 +197,20 @@ def rows_at(snapshot: Snapshot, rows: U64s) -> Addresses:
     return addresses_of(parts).take(places)
 
 
-def _passing(snapshot: Snapshot, condition: Filter, rows: Selected, wanted: Projection) -> Selected:
+def _passing(
+    snapshot: Snapshot, condition: Filter, rows: Selected, projection: Projection
+) -> Selected:
     """Compute the filter for rows, and keep those that pass it."""
     columns = filter_projection(snapshot.manifest.schema, condition)
     stored = read_columns(snapshot, columns.columns, rows)
     table = selected_table(snapshot, columns, rows, stored)
     values = {path: table.column(place) for place, path in enumerate(condition.paths)}
     places: Ints = np.flatnonzero(condition.mask(values, rows.num_rows)).astype(np.int64)
-    reused = {column_key(column) for column in wanted.columns}
+    reused = {column_key(column) for column in projection.columns}
     chosen = from_integers(places)
-    known = {
+    decoded = {
         column_key(column): taken(part, chosen)
         for column, part in zip(columns.columns, stored, strict=True)
         if column_key(column) in reused
     }
-    return Selected(rows.fragment, rows.physical[places], rows.positions[places], known)
+    return Selected(rows.fragment, rows.physical[places], rows.positions[places], decoded)

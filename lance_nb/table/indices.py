@@ -131,24 +131,24 @@ def read_indices(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
     if section is None:
         return ()
     data = bytes(read_section(snapshot.locations.home, manifest.path, section))
-    found = parse_index_section(data, manifest.path)
-    return tuple(follow(with_content(found, snapshot.locations.locate, manifest.path)))
+    index_section = parse_index_section(data, manifest.path)
+    return tuple(follow(with_content(index_section, snapshot.locations.locate, manifest.path)))
 
 
 def segments_of(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
     """Return the segments of one index. Raises IndexNotFoundError."""
-    found = read_indices(snapshot)
-    mine = [one for one in found if one.name == name]
+    indices = read_indices(snapshot)
+    mine = [index for index in indices if index.name == name]
     if not mine:
-        raise IndexNotFoundError(name, tuple(sorted({one.name for one in found})))
+        raise IndexNotFoundError(name, tuple(sorted({index.name for index in indices})))
     return mine
 
 
 def describe_indices(snapshot: Snapshot) -> list[IndexDescription]:
     """Describe every index, sorted by name, the bookkeeping indices of the format included."""
     segments: dict[str, list[IndexMetadata]] = {}
-    for one in read_indices(snapshot):
-        segments.setdefault(one.name, []).append(one)
+    for index in read_indices(snapshot):
+        segments.setdefault(index.name, []).append(index)
     return [_describe(snapshot, name, segments[name]) for name in sorted(segments)]
 
 
@@ -157,15 +157,15 @@ def list_indices(snapshot: Snapshot) -> list[dict[str, Any]]:
     schema = snapshot.manifest.schema
     return [
         {
-            "name": one.name,
-            "type": index_type(one, snapshot.manifest.path) or "Unknown",  # before 0.20
-            "uuid": one.uuid,
-            "fields": [schema.path_of(field_id) for field_id in one.fields],
-            "version": one.dataset_version,
-            "fragment_ids": set(one.fragment_ids(snapshot.manifest.path) or ()),
-            "base_id": one.base_id,
+            "name": index.name,
+            "type": index_type(index, snapshot.manifest.path) or "Unknown",  # before 0.20
+            "uuid": index.uuid,
+            "fields": [schema.path_of(field_id) for field_id in index.fields],
+            "version": index.dataset_version,
+            "fragment_ids": set(index.fragment_ids(snapshot.manifest.path) or ()),
+            "base_id": index.base_id,
         }
-        for one in sorted(read_indices(snapshot), key=lambda one: one.name)
+        for index in sorted(read_indices(snapshot), key=lambda index: index.name)
     ]
 
 
@@ -181,8 +181,10 @@ def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
         return {"num_versions": len(entries(inline_details(segments[0])))}
     described = _describe(snapshot, name, segments)
     counts = counts_of(snapshot)
-    parts = [_segment_statistics(one, path) for one in segments]
-    rows = [int(counts.num_rows[_covered(counts.ids, [one], path)].sum()) for one in segments]
+    parts = [_segment_statistics(segment, path) for segment in segments]
+    rows = [
+        int(counts.num_rows[_covered(counts.ids, [segment], path)].sum()) for segment in segments
+    ]
     return {
         "index_type": described.index_type,
         "name": name,
@@ -195,7 +197,7 @@ def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
         "num_unindexed_fragments": described.num_unindexed_fragments,
         "num_unindexed_rows": described.num_unindexed_rows,
         "num_indexed_rows_per_delta": rows,
-        "updated_at_timestamp_ms": max(one.created_at_ms or 0 for one in segments) or None,
+        "updated_at_timestamp_ms": max(segment.created_at_ms or 0 for segment in segments) or None,
         "not_read": list(NOT_READ.get(segments[0].kind, ())),
     }
 
@@ -206,13 +208,19 @@ def coverage(snapshot: Snapshot, name: str | None = None) -> pa.Table:
     Raises IndexNotFoundError.
     """
     path = snapshot.manifest.path
-    wanted = read_indices(snapshot) if name is None else segments_of(snapshot, name)
+    indices = read_indices(snapshot) if name is None else segments_of(snapshot, name)
     counts = counts_of(snapshot)
     parts = []
-    for index in sorted({one.name for one in wanted if not one.is_system or name is not None}):
-        segments = [one for one in wanted if one.name == index]
-        masks = [_covered(counts.ids, [one], path) for one in segments]
-        uuids = np.array([one.uuid for one in segments], object)
+    for index in sorted(
+        {
+            index_metadata.name
+            for index_metadata in indices
+            if not index_metadata.is_system or name is not None
+        }
+    ):
+        segments = [index_metadata for index_metadata in indices if index_metadata.name == index]
+        masks = [_covered(counts.ids, [segment], path) for segment in segments]
+        uuids = np.array([segment.uuid for segment in segments], object)
         columns = [
             pa.array([index] * len(counts.ids), pa.string()),
             pa.array(counts.ids.astype(np.int64)),
@@ -239,7 +247,7 @@ def _covered(
     ids: npt.NDArray[Any], segments: Sequence[IndexMetadata], path: str
 ) -> npt.NDArray[np.bool_]:
     """Tell for each fragment whether one of the segments covers it."""
-    named = sorted({number for one in segments for number in one.fragment_ids(path) or ()})
+    named = sorted({number for segment in segments for number in segment.fragment_ids(path) or ()})
     return np.isin(ids, np.array(named, np.int64))
 
 
@@ -247,7 +255,7 @@ def _describe(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) 
     path = snapshot.manifest.path
     counts = counts_of(snapshot)
     covered = _covered(counts.ids, segments, path)
-    sizes = [one.size_bytes for one in segments]
+    sizes = [segment.size_bytes for segment in segments]
     first = segments[0]
     names = [snapshot.manifest.schema.path_of(field_id) for field_id in first.fields]
     return IndexDescription(
@@ -255,27 +263,27 @@ def _describe(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) 
         index_type(first, path),
         first.details_url,
         FrozenList(first.fields),
-        FrozenList(one for one in names if one is not None),
+        FrozenList(name for name in names if name is not None),
         int(counts.num_rows[covered].sum()),
         int(counts.num_rows[~covered].sum()),
         frozenset(counts.ids[covered].tolist()),
         int((~covered).sum()),
         None if None in sizes else sum(size for size in sizes if size is not None),
-        FrozenList(_segment(one, path) for one in segments),
+        FrozenList(_segment(segment, path) for segment in segments),
         index_settings(first, path),
     )
 
 
-def _segment(one: IndexMetadata, path: str) -> IndexSegment:
+def _segment(segment: IndexMetadata, path: str) -> IndexSegment:
     return IndexSegment(
-        one.uuid,
-        frozenset(one.fragment_ids(path) or ()),
-        one.dataset_version,
-        one.index_version,
-        one.created_at,
-        one.size_bytes,
-        one.base_id,
-        FrozenList(one.covering_fields),
+        segment.uuid,
+        frozenset(segment.fragment_ids(path) or ()),
+        segment.dataset_version,
+        segment.index_version,
+        segment.created_at,
+        segment.size_bytes,
+        segment.base_id,
+        FrozenList(segment.covering_fields),
     )
 
 
@@ -287,7 +295,7 @@ def with_content(
     ``locate`` turns a path and a base id into a store and a path (table/locations). Raises
     CorruptFileError, ObjectNotFoundError.
     """
-    return tuple(_with_content(one, locate, manifest) for one in indices)
+    return tuple(_with_content(index, locate, manifest) for index in indices)
 
 
 def _with_content(index: IndexMetadata, locate: Locate, manifest: str) -> IndexMetadata:
@@ -313,17 +321,17 @@ def remap_row_addrs(snapshot: Snapshot, addresses: pa.Array) -> pa.Array | None:
 
     Raises InvalidInputError, CorruptFileError, NotSupportedError.
     """
-    reuse = [one for one in read_indices(snapshot) if one.name == REUSE_INDEX]
+    reuse = [index for index in read_indices(snapshot) if index.name == REUSE_INDEX]
     if not reuse:
         return None
     try:
-        given = pa.array(addresses, pa.uint64())
+        given_addresses = pa.array(addresses, pa.uint64())
     except (pa.ArrowException, TypeError) as error:
         raise InvalidInputError(
             f"row addresses are an array of uint64, as scans return with_row_address=True: {error}"
         ) from error
-    is_deleted = given.is_null().to_numpy(zero_copy_only=False)
-    current = given.fill_null(0).to_numpy(zero_copy_only=False).copy()
+    is_deleted = given_addresses.is_null().to_numpy(zero_copy_only=False)
+    current = given_addresses.fill_null(0).to_numpy(zero_copy_only=False).copy()
     follow_addresses(reuse[0], current, is_deleted, snapshot.manifest.path)
     return pa.array(current, mask=is_deleted)
 
@@ -353,7 +361,10 @@ def _follow(
     rows = sum(count for _, count in group.new_fragments)
     if len(before) != rows:
         raise CorruptFileError(path, None, f"a map of {rows} rows", f"{len(before)} rows")
-    after = [np.arange(size, dtype=np.uint64) + (one << 32) for one, size in group.new_fragments]
+    after = [
+        np.arange(size, dtype=np.uint64) + (fragment_id << 32)
+        for fragment_id, size in group.new_fragments
+    ]
     moved = np.concatenate(after) if after else before
     where = np.searchsorted(before, addresses[mine])
     is_there = where < len(before)
@@ -365,10 +376,14 @@ def _follow(
 
 def _inside(addresses: Addresses, fragments: Sequence[tuple[int, int]]) -> npt.NDArray[np.bool_]:
     """Tell which addresses are of rows that the fragments have."""
-    known = np.array(sorted(fragments), np.uint64).reshape(-1, 2)
+    fragment_sizes = np.array(sorted(fragments), np.uint64).reshape(-1, 2)
     number, offset = addresses >> 32, addresses & 0xFFFFFFFF
-    at = np.minimum(np.searchsorted(known[:, 0], number), max(len(known) - 1, 0))
-    if not len(known):
+    positions = np.minimum(
+        np.searchsorted(fragment_sizes[:, 0], number), max(len(fragment_sizes) - 1, 0)
+    )
+    if not len(fragment_sizes):
         return np.zeros(len(addresses), np.bool_)
-    inside: npt.NDArray[np.bool_] = (known[at, 0] == number) & (offset < known[at, 1])
+    inside: npt.NDArray[np.bool_] = (fragment_sizes[positions, 0] == number) & (
+        offset < fragment_sizes[positions, 1]
+    )
     return inside

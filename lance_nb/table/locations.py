@@ -117,9 +117,9 @@ class Locations:
             return self.present[base_id]
         base = next((base for base in self.bases if base.id == base_id), None)
         if base is None:
-            known = ", ".join(str(base.id) for base in self.bases) or "none"
+            base_ids = ", ".join(str(base.id) for base in self.bases) or "none"
             raise CorruptFileError(
-                "manifest", None, f"base paths that include id {base_id}", f"ids {known}"
+                "manifest", None, f"base paths that include id {base_id}", f"ids {base_ids}"
             )
         if not f"{base.path}/".startswith(f"{self.root.uri.rstrip('/')}/"):
             base = present_base(self.root, self.home, self.bases, base)
@@ -128,9 +128,9 @@ class Locations:
 
     def present_bases(self) -> tuple[BasePath, ...]:
         """Return all base paths as they are now; ``bases`` itself where none has moved."""
-        found = tuple(self.base(one.id) for one in self.bases)
-        ids = {one.id for one in self.bases}  # a damaged manifest may use one twice
-        return self.bases if found == self.bases or len(ids) < len(found) else found
+        present = tuple(self.base(base.id) for base in self.bases)
+        ids = {base.id for base in self.bases}  # a damaged manifest may use one twice
+        return self.bases if present == self.bases or len(ids) < len(present) else present
 
     def _store(self, base: BasePath) -> Store:
         if base.id not in self.opened:
@@ -194,13 +194,13 @@ def _fork_root(home: Store, parent: str | None, bases: Sequence[BasePath]) -> st
     """Return where the dataset was when a branch was created, or its bases were repaired last."""
     if parent is not None:
         suffix = f"/{branch_root(parent)}"
-        places = {_plain(one) for one in bases if one.name == parent}
-        found = {one.removesuffix(suffix) for one in places if one.endswith(suffix)}
-        return found.pop() if len(found) == 1 else None
-    candidates = [one for one in bases if one.is_dataset_root and one.name is None]
+        places = {_plain(base) for base in bases if base.name == parent}
+        roots = {place.removesuffix(suffix) for place in places if place.endswith(suffix)}
+        return roots.pop() if len(roots) == 1 else None
+    candidates = [base for base in bases if base.is_dataset_root and base.name is None]
     is_known, number = _fork_base(home)
     if is_known:
-        candidates = [one for one in candidates if one.id == number]
+        candidates = [candidate for candidate in candidates if candidate.id == number]
     return candidates[0].path if len(candidates) == 1 else None
 
 
@@ -219,22 +219,26 @@ def _fork_base(home: Store) -> tuple[bool, int | None]:
         place = cloned_place(home.read(path), f"{home.uri}/{path}")
     if place is None:
         return False, None
-    added = (one for one in manifest.base_paths if one.is_dataset_root and one.name is None)
-    return True, next((one.id for one in added if _plain(one) == place.rstrip("/")), None)
+    added = (
+        base_path
+        for base_path in manifest.base_paths
+        if base_path.is_dataset_root and base_path.name is None
+    )
+    return True, next((base.id for base in added if _plain(base) == place.rstrip("/")), None)
 
 
 def _merged_branch(root: Store, bases: Sequence[BasePath], base: BasePath) -> str | None:
     """Return the folder of the branch that a base named when the dataset was elsewhere."""
     place = _plain(base)
-    at = place.find(f"/{_TREE}")
-    if at < 0 or not base.is_dataset_root:
+    position = place.find(f"/{_TREE}")
+    if position < 0 or not base.is_dataset_root:
         return None
-    branches, others = set(refs.branch_names(root)), {_plain(one) for one in bases}
-    while at >= 0:
-        former, name = place[:at], place[at + 1 + len(_TREE) :]
-        if name in branches and former not in others:
+    branches, base_places = set(refs.branch_names(root)), {_plain(base) for base in bases}
+    while position >= 0:
+        former, name = place[:position], place[position + 1 + len(_TREE) :]
+        if name in branches and former not in base_places:
             return branch_root(name)
-        at = place.find(f"/{_TREE}", at + 1)
+        position = place.find(f"/{_TREE}", position + 1)
     return None
 
 

@@ -28,5 +28,7 @@ def merged_versions(survey: Survey, branch: str | None) -> frozenset[int]:
             config = parse_manifest(home.read(newest.path), f"{home.uri}/{newest.path}").config
         except (FormatError, NotFoundError, NotSupportedError):
             continue
-        versions |= {one.source_version for one in marks_in(config) if one.source_branch == branch}
+        versions |= {
+            mark.source_version for mark in marks_in(config) if mark.source_branch == branch
+        }
     return frozenset(versions)

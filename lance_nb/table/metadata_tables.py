@@ -189,12 +189,12 @@ def tracked_files(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a batch per version with the files that it refers to."""
     for done, number in enumerate(numbers, 1):
-        found = list(_files_of(load(number)))
+        files = list(_files_of(load(number)))
         columns = [
-            pa.array([number] * len(found), pa.int64()),
-            pa.array([uri for uri, _, _ in found], pa.string()).cast(_URI),
-            pa.array([path for _, path, _ in found], pa.string()),
-            pa.array([kind for _, _, kind in found], pa.string()).cast(TRACKED.field(3).type),
+            pa.array([number] * len(files), pa.int64()),
+            pa.array([uri for uri, _, _ in files], pa.string()).cast(_URI),
+            pa.array([path for _, path, _ in files], pa.string()),
+            pa.array([kind for _, _, kind in files], pa.string()).cast(TRACKED.field(3).type),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=TRACKED)
         if progress is not None:
@@ -203,12 +203,12 @@ def tracked_files(
 
 def all_files(root: Store) -> Iterator[pa.RecordBatch]:
     """Yield the files below the root of a dataset, branches included."""
-    found = root.list_recursive("")
+    entries = root.list_recursive("")
     columns = [
-        pa.array([_shown(root.uri)] * len(found), pa.string()).cast(_URI),
-        pa.array([one.name for one in found], pa.string()),
-        pa.array([one.size_bytes for one in found], pa.int64()),
-        pa.array([one.modified for one in found], ALL.field(3).type),
+        pa.array([_shown(root.uri)] * len(entries), pa.string()).cast(_URI),
+        pa.array([entry.name for entry in entries], pa.string()),
+        pa.array([entry.size_bytes for entry in entries], pa.int64()),
+        pa.array([entry.modified for entry in entries], ALL.field(3).type),
     ]
     yield pa.RecordBatch.from_arrays(columns, schema=ALL)
 
@@ -231,7 +231,7 @@ def _files_of(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
             )
             yield _shown(store.uri), path, "deletion file"
     for index in read_indices(snapshot):
-        for name in (one.path for one in index.files):
+        for name in (file.path for file in index.files):
             store, path = snapshot.locations.locate(f"_indices/{index.uuid}/{name}", index.base_id)
             yield _shown(store.uri), path, "index file"
 

@@ -102,29 +102,29 @@ class Neighbours:
 
 
 def nearest_query(
-    schema: Schema, wanted: Mapping[str, Any], limit: int | None = None
+    schema: Schema, query: Mapping[str, Any], limit: int | None = None
 ) -> NearestQuery:
     """Read the argument ``nearest``; without k, the limit of the scan is k, as in pylance.
 
     Raises InvalidInputError, ColumnNotFoundError.
     """
-    if not isinstance(wanted, Mapping):
+    if not isinstance(query, Mapping):
         raise NotSupportedError(
             "nearest is a dict with 'column' and 'q'; other searches need an index"
         )
-    unknown = sorted(set(wanted) - _ARGUMENTS)
-    if unknown or not {"column", "q"} <= set(wanted):
-        what = f"does not know {unknown[0]!r}" if unknown else "needs 'column' and 'q'"
-        raise InvalidInputError(f"nearest {what}; it takes {', '.join(sorted(_ARGUMENTS))}")
-    column = str(wanted["column"])
+    unknown = sorted(set(query) - _ARGUMENTS)
+    if unknown or not {"column", "q"} <= set(query):
+        problem = f"does not know {unknown[0]!r}" if unknown else "needs 'column' and 'q'"
+        raise InvalidInputError(f"nearest {problem}; it takes {', '.join(sorted(_ARGUMENTS))}")
+    column = str(query["column"])
     type_ = _vector_type(schema, column)
     is_bytes = pt.is_uint8(type_.value_type)
-    queries, is_batch = _queries(wanted["q"], type_)
+    queries, is_batch = _queries(query["q"], type_)
     # A limit of 0 needs no row, but k is positive.
-    k = int(wanted["k"]) if wanted.get("k") is not None else limit or DEFAULT_K
+    k = int(query["k"]) if query.get("k") is not None else limit or DEFAULT_K
     if k <= 0:
         raise InvalidInputError(f"nearest: k must be positive, got {k}")
-    metric = str(wanted.get("metric") or ("hamming" if is_bytes else "l2")).lower()
+    metric = str(query.get("metric") or ("hamming" if is_bytes else "l2")).lower()
     metric = {"euclidean": "l2"}.get(metric, metric)
     allowed = ("hamming",) if is_bytes else ("l2", "cosine", "dot")
     if metric not in allowed:
@@ -132,7 +132,7 @@ def nearest_query(
             f"nearest: metric {metric!r} does not fit vectors of {type_.value_type}; "
             f"use {' or '.join(allowed)}"
         )
-    lower, upper = wanted.get("distance_range") or (None, None)
+    lower, upper = query.get("distance_range") or (None, None)
     return NearestQuery(
         column,
         queries,
@@ -141,29 +141,29 @@ def nearest_query(
         is_batch,
         lower,
         upper,
-        metric if wanted.get("metric") else None,
-        wanted.get("use_index") is not False,
-        _probing(wanted),
+        metric if query.get("metric") else None,
+        query.get("use_index") is not False,
+        _probing(query),
     )
 
 
-def _probing(wanted: Mapping[str, Any]) -> Probing:
+def _probing(query: Mapping[str, Any]) -> Probing:
     """Read the arguments that steer an index. Raises InvalidInputError."""
     for name in ("nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "ef"):
-        value = wanted.get(name)
+        value = query.get(name)
         if value is not None and (not isinstance(value, int | np.integer) or value < 1):
             raise InvalidInputError(f"nearest: {name} must be a whole number from 1 on: {value!r}")
-    mode, effort = wanted.get("approx_mode"), wanted.get("search_effort")
+    mode, effort = query.get("approx_mode"), query.get("search_effort")
     if mode is not None and mode not in _MODES:
         raise InvalidInputError(f"nearest: approx_mode is one of {', '.join(_MODES)}, not {mode!r}")
     if effort is not None and not 0 <= float(effort) <= 1:
         raise InvalidInputError(f"nearest: search_effort is from 0 to 1, got {effort!r}")
-    parallelism = wanted.get("query_parallelism")
+    parallelism = query.get("query_parallelism")
     if parallelism is not None and int(parallelism) < -1:
         raise InvalidInputError(f"nearest: query_parallelism is -1 or more, got {parallelism!r}")
-    least, most = wanted.get("minimum_nprobes"), wanted.get("maximum_nprobes")
-    if effort is None and wanted.get("nprobes") is not None:
-        least = most = wanted["nprobes"]
+    least, most = query.get("minimum_nprobes"), query.get("maximum_nprobes")
+    if effort is None and query.get("nprobes") is not None:
+        least = most = query["nprobes"]
     if most is not None and (least or 1) > most:
         raise InvalidInputError(
             f"nearest: minimum_nprobes ({least}) is above maximum_nprobes ({most})"
@@ -172,7 +172,7 @@ def _probing(wanted: Mapping[str, Any]) -> Probing:
         int(least or 1),
         None if most is None else int(most),
         DEFAULT_EFFORT if effort is None else float(effort),
-        wanted.get("refine_factor"),
+        query.get("refine_factor"),
     )
 
 
@@ -190,16 +190,16 @@ def _vector_type(schema: Schema, column: str) -> pa.DataType:
     return type_
 
 
-def _queries(wanted: Any, type_: pa.DataType) -> tuple[Floats, bool]:
+def _queries(query: Any, type_: pa.DataType) -> tuple[Floats, bool]:
     """Return the query vectors as a matrix, and whether there was a list of them."""
-    if isinstance(wanted, pa.Scalar):
-        wanted = wanted.as_py()
-    elif isinstance(wanted, (pa.Array, pa.ChunkedArray)):
-        wanted = wanted.to_pylist()
+    if isinstance(query, pa.Scalar):
+        query = query.as_py()
+    elif isinstance(query, (pa.Array, pa.ChunkedArray)):
+        query = query.to_pylist()
     dtype = np.uint8 if pt.is_uint8(type_.value_type) else np.float32
     own = np.float16 if pt.is_float16(type_.value_type) else dtype
     try:
-        vectors = np.asarray(wanted, np.float64)
+        vectors = np.asarray(query, np.float64)
     except (TypeError, ValueError) as exc:
         raise InvalidInputError(
             "nearest: q must be a vector, or a list of vectors of one length"
@@ -218,23 +218,25 @@ def _queries(wanted: Any, type_: pa.DataType) -> tuple[Floats, bool]:
 
 def find_nearest(snapshot: Snapshot, choice: RowChoice, query: NearestQuery) -> Neighbours:
     """Compare every row that may be returned, keeping the k best of each query."""
-    wanted = project(snapshot.manifest.schema, ["`" + query.column.replace("`", "``") + "`"])
+    projection = project(snapshot.manifest.schema, ["`" + query.column.replace("`", "``") + "`"])
     best: list[tuple[Addresses, npt.NDArray[np.float32]]] = [
         (addresses_of([]), np.zeros(0, np.float32)) for _ in query.queries
     ]
-    for found in select_rows(snapshot, choice, wanted):
-        vectors = read_columns(snapshot, wanted.columns, found)[0]
+    for selected in select_rows(snapshot, choice, projection):
+        vectors = read_columns(snapshot, projection.columns, selected)[0]
         matrix, valid = matrix_of(vectors)
-        bare = Selected(found.fragment, found.physical, found.positions, {}, found.deleted)
+        bare = Selected(
+            selected.fragment, selected.physical, selected.positions, {}, selected.deleted
+        )
         rows = addresses_of([bare])
         for number, vector in enumerate(query.queries):
             near = distances(matrix, vector, query.metric)
             places = np.flatnonzero(valid & in_range(near, query)).astype(np.int64)
             best[number] = _merge(best[number], (rows, near), places, query.k)
-    counts = [one.size for _, one in best]
+    counts = [part.size for _, part in best]
     return Neighbours(
-        addresses_of([one for one, _ in best]),
-        np.concatenate([one for _, one in best]),
+        addresses_of([part for part, _ in best]),
+        np.concatenate([part for _, part in best]),
         np.repeat(np.arange(len(best), dtype=np.int32), counts),
     )
 
@@ -250,10 +252,10 @@ def in_range(near: Floats, query: NearestQuery) -> npt.NDArray[np.bool_]:
 
 
 def _merge(
-    best: tuple[Addresses, Floats], found: tuple[Addresses, Floats], places: Ints, k: int
+    best: tuple[Addresses, Floats], candidates: tuple[Addresses, Floats], places: Ints, k: int
 ) -> tuple[Addresses, Floats]:
     """Keep the k nearest of those known and those in a window."""
-    rows, near = found
+    rows, near = candidates
     if best[1].size >= k:
         places = places[near[places] < best[1][-1]]
     if not places.size:
@@ -290,15 +292,15 @@ def matrix_of(vectors: pa.ChunkedArray) -> tuple[Floats, Floats]:
 def distances(matrix: Floats, query: Floats, metric: str) -> npt.NDArray[np.float32]:
     """Compute the distance of every row, block by block so that temporaries stay in the cache."""
     function = _METRICS[metric]
-    found = np.empty(len(matrix), np.float32)
+    distances_of_rows = np.empty(len(matrix), np.float32)
     step = max(_BLOCK_BYTES // (matrix.shape[1] * 4), 1)
     with np.errstate(all="ignore"):
         for start in range(0, len(matrix), step):
             block = matrix[start : start + step]
             if block.dtype == np.float16:
                 block = block.astype(np.float32)
-            found[start : start + step] = function(block, query)
-    return found
+            distances_of_rows[start : start + step] = function(block, query)
+    return distances_of_rows
 
 
 def _l2(block: Floats, query: Floats) -> Floats:

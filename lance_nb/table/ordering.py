@@ -88,20 +88,31 @@ class Addresses:
         )
 
 
-def addresses_of(found: Sequence[Selected | Addresses]) -> Addresses:
+def addresses_of(selections: Sequence[Selected | Addresses]) -> Addresses:
     """List the rows of windows and of other lists, in order."""
     fragments: list[Fragment] = []
     parts: list[tuple[Ints, Ints, Ints, Mask]] = [_NO_ROWS]
-    for one in found:
+    for selection in selections:
         first = len(fragments)
-        if isinstance(one, Addresses):
-            fragments += one.fragments
-            parts.append((one.fragment + first, one.physical, one.position, one.deleted))
+        if isinstance(selection, Addresses):
+            fragments += selection.fragments
+            parts.append(
+                (
+                    selection.fragment + first,
+                    selection.physical,
+                    selection.position,
+                    selection.deleted,
+                )
+            )
             continue
-        fragments.append(one.fragment)
-        number = np.full(one.num_rows, first, np.int64)
-        deleted = np.zeros(one.num_rows, np.bool_) if one.deleted is None else one.deleted
-        parts.append((number, one.physical, one.positions, deleted))
+        fragments.append(selection.fragment)
+        number = np.full(selection.num_rows, first, np.int64)
+        deleted = (
+            np.zeros(selection.num_rows, np.bool_)
+            if selection.deleted is None
+            else selection.deleted
+        )
+        parts.append((number, selection.physical, selection.positions, deleted))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Addresses(tuple(fragments), columns[0], columns[1], columns[2], columns[3])
 
@@ -110,33 +121,33 @@ def orderings_of(order_by: Any) -> tuple[ColumnOrdering, ...]:
     """Read the argument: names, ColumnOrdering-like objects, or dicts of their fields."""
     if order_by is None:
         return ()
-    found = []
-    for one in [order_by] if isinstance(order_by, str) else order_by:
-        if isinstance(one, str):
-            found.append(ColumnOrdering(one))
-        elif isinstance(one, dict):
-            unknown = set(one) - {"column_name", "ascending", "nulls_first"}
-            if unknown or "column_name" not in one:
-                raise InvalidInputError(f"order_by: {one!r} is no ordering of a column")
-            found.append(ColumnOrdering(**one))
-        elif hasattr(one, "column_name"):
-            found.append(
+    orderings = []
+    for term in [order_by] if isinstance(order_by, str) else order_by:
+        if isinstance(term, str):
+            orderings.append(ColumnOrdering(term))
+        elif isinstance(term, dict):
+            unknown = set(term) - {"column_name", "ascending", "nulls_first"}
+            if unknown or "column_name" not in term:
+                raise InvalidInputError(f"order_by: {term!r} is no ordering of a column")
+            orderings.append(ColumnOrdering(**term))
+        elif hasattr(term, "column_name"):
+            orderings.append(
                 ColumnOrdering(
-                    str(one.column_name),
-                    bool(getattr(one, "ascending", True)),
-                    bool(getattr(one, "nulls_first", False)),
+                    str(term.column_name),
+                    bool(getattr(term, "ascending", True)),
+                    bool(getattr(term, "nulls_first", False)),
                 )
             )
         else:
             raise InvalidInputError(
-                f"order_by is a list of names or ColumnOrdering, not of {type(one).__name__}"
+                f"order_by is a list of names or ColumnOrdering, not of {type(term).__name__}"
             )
-    return tuple(found)
+    return tuple(orderings)
 
 
 def key_projection(schema: Schema, orderings: Sequence[ColumnOrdering]) -> Projection:
     """Return the columns to sort by. Raises ColumnNotFoundError, NotSupportedError."""
-    names = dict.fromkeys(one.column_name for one in orderings)
+    names = dict.fromkeys(ordering.column_name for ordering in orderings)
     keys = project(schema, list(names))
     for field in keys.schema:
         type_ = plain(Column((field.name,), field.type)).type
@@ -158,10 +169,12 @@ def sorted_rows(
     best: list[Selected | Addresses] = []
     waiting: list[pa.Table] = []
     held = 0
-    for found in select_rows(snapshot, choice, keys):
-        best.append(Selected(found.fragment, found.physical, found.positions, {}, found.deleted))
-        waiting.append(sort_keys(selected_table(snapshot, keys, found), orderings))
-        held += found.num_rows
+    for selected in select_rows(snapshot, choice, keys):
+        best.append(
+            Selected(selected.fragment, selected.physical, selected.positions, {}, selected.deleted)
+        )
+        waiting.append(sort_keys(selected_table(snapshot, keys, selected), orderings))
+        held += selected.num_rows
         if most is not None and held > 2 * most + _HELD_ROWS_MIN:
             rows = pa.concat_tables(waiting)
             places = sort_places(rows, most)
@@ -182,12 +195,12 @@ def sort_keys(table: pa.Table, orderings: Sequence[ColumnOrdering]) -> pa.Table:
     import pyarrow.compute as pc
 
     columns: dict[str, pa.ChunkedArray] = {}
-    for number, one in enumerate(orderings):
-        stored = table.column(one.column_name)
-        path = (one.column_name,)
+    for number, ordering in enumerate(orderings):
+        stored = table.column(ordering.column_name)
+        path = (ordering.column_name,)
         values = evaluate(plain(Column(path, stored.type)), {path: stored})
-        direction = "+" if one.ascending else "-"
-        columns[f"{number}null{'-' if one.nulls_first else '+'}"] = pc.is_null(values).cast(
+        direction = "+" if ordering.ascending else "-"
+        columns[f"{number}null{'-' if ordering.nulls_first else '+'}"] = pc.is_null(values).cast(
             pa.int8()
         )
         if not pt.is_null(values.type):
@@ -209,12 +222,12 @@ def sort_places(keys: pa.Table, most: int | None = None) -> Ints:
     rows = keys.append_column("place", from_integers(np.arange(keys.num_rows, dtype=np.int64)))
     try:
         if most is not None and most < keys.num_rows // 4:
-            found = pc.select_k_unstable(rows, k=most, sort_keys=order)
+            places = pc.select_k_unstable(rows, k=most, sort_keys=order)
         else:
-            found = pc.sort_indices(rows, sort_keys=order)
+            places = pc.sort_indices(rows, sort_keys=order)
     except pa.ArrowException as exc:
         raise PredicateError(f"rows cannot be ordered: {exc}") from exc
-    return np.asarray(found.to_numpy(zero_copy_only=False)).astype(np.int64)[:most]
+    return np.asarray(places.to_numpy(zero_copy_only=False)).astype(np.int64)[:most]
 
 
 def fetch_rows(snapshot: Snapshot, projection: Projection, rows: Addresses) -> pa.Table:

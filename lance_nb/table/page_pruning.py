@@ -64,11 +64,11 @@ def _judged(expression: Expression, pages: Callable[[Column], _Pages | None]) ->
     if not isinstance(expression, Call):
         return None
     if expression.kernel is comparison.all_of:
-        parts = [_judged(one, pages) for one in expression.operands]
-        known = [one for one in parts if one is not None]
-        if not known or any(one.size != known[0].size for one in known):
+        parts = [_judged(operand, pages) for operand in expression.operands]
+        judged_parts = [part for part in parts if part is not None]
+        if not judged_parts or any(part.size != judged_parts[0].size for part in judged_parts):
             return None
-        return reduce(np.logical_and, known)
+        return reduce(np.logical_and, judged_parts)
     kernel = expression.kernel
     if kernel not in _SWAPPED:
         return None
@@ -91,34 +91,36 @@ def _compared(
     if is_float and (kernel in {comparison.greater, comparison.greater_equal}
                      or np.isnan(literal.scalar.as_py())):  # fmt: skip
         return None
-    found = pages(column)
-    if found is None:
+    page_bounds = pages(column)
+    if page_bounds is None:
         return None
-    settled = pc.and_(_hopeless(kernel, found, literal.scalar), pc.equal(found.null_counts, 0))
+    settled = pc.and_(
+        _hopeless(kernel, page_bounds, literal.scalar), pc.equal(page_bounds.null_counts, 0)
+    )
     left_out = pc.fill_null(settled, fill_value=False)
-    return np.repeat(~np.asarray(left_out), found.sizes)
+    return np.repeat(~np.asarray(left_out), page_bounds.sizes)
 
 
-def _hopeless(kernel: Any, pages: _Pages, one: pa.Scalar) -> pa.Array:
+def _hopeless(kernel: Any, pages: _Pages, scalar: pa.Scalar) -> pa.Array:
     """Tell of each page whether its bounds show that no value passes; null if they do not say."""
     import pyarrow.compute as pc
 
     if kernel is comparison.less:
-        return pc.greater_equal(pages.lows, one)
+        return pc.greater_equal(pages.lows, scalar)
     if kernel is comparison.less_equal:
-        return pc.greater(pages.lows, one)
+        return pc.greater(pages.lows, scalar)
     if kernel is comparison.greater:
-        return pc.less_equal(pages.highs, one)
+        return pc.less_equal(pages.highs, scalar)
     if kernel is comparison.greater_equal:
-        return pc.less(pages.highs, one)
-    return pc.or_(pc.greater(pages.lows, one), pc.less(pages.highs, one))
+        return pc.less(pages.highs, scalar)
+    return pc.or_(pc.greater(pages.lows, scalar), pc.less(pages.highs, scalar))
 
 
 def _has_order(type_: pa.DataType) -> bool:
-    is_ = pa.types
+    types = pa.types
     return bool(
-        is_.is_integer(type_) or is_.is_date(type_) or is_.is_timestamp(type_)
-        or is_.is_float32(type_) or is_.is_float64(type_)
+        types.is_integer(type_) or types.is_date(type_) or types.is_timestamp(type_)
+        or types.is_float32(type_) or types.is_float64(type_)
     )  # fmt: skip
 
 
@@ -127,9 +129,9 @@ def _pages(snapshot: Snapshot, fragment: Fragment, column: Column) -> _Pages | N
     if len(column.path) != 1:
         return None
     field = next(
-        (one for one in snapshot.manifest.schema.fields if one.name == column.path[0]), None
+        (field for field in snapshot.manifest.schema.fields if field.name == column.path[0]), None
     )
-    file = next((one for one in fragment.files if field and field.id in one.fields), None)
+    file = next((file for file in fragment.files if field and field.id in file.fields), None)
     if field is None or file is None or not file.is_legacy:
         return None
     reader = open_file(snapshot, fragment, file)
@@ -144,10 +146,10 @@ def _pages(snapshot: Snapshot, fragment: Fragment, column: Column) -> _Pages | N
         return None
     if int(sizes.sum()) > ROWS_MAX:
         return None
-    found = table.column(name).combine_chunks()
-    kind = found.type
-    wanted = {"null_count": pa.int64(), "min_value": column.type, "max_value": column.type}
+    column_values = table.column(name).combine_chunks()
+    kind = column_values.type
+    bound_types = {"null_count": pa.int64(), "min_value": column.type, "max_value": column.type}
     if any(kind.get_field_index(part) < 0 or kind.field(part).type != type_
-           for part, type_ in wanted.items()):  # fmt: skip
+           for part, type_ in bound_types.items()):  # fmt: skip
         return None
-    return _Pages(sizes, *(found.field(part) for part in wanted))
+    return _Pages(sizes, *(column_values.field(part) for part in bound_types))

@@ -69,7 +69,7 @@ class Projection:
     def __post_init__(self) -> None:
         """Make once what every fragment asks for."""
         fields = [output.field for output in self.outputs]
-        rows = frozenset(one.field.name for one in self.outputs if one.source < 0)
+        rows = frozenset(output.field.name for output in self.outputs if output.source < 0)
         object.__setattr__(self, "schema", pa.schema(fields, self.metadata))
         object.__setattr__(self, "row_columns", rows)
         size = sum(_fixed_bytes(column.arrow.type) for column in self.columns)
@@ -110,11 +110,11 @@ def project(
     stored = [name for name in names if name not in computed]
     parts = {name: part for name in stored if (part := _description_part(schema, name))}
     tops_of = dict.fromkeys(parts[name][0] if name in parts else name for name in stored)
-    wanted = schema if columns is None else schema.project(list(tops_of))
-    arrow = wanted.to_arrow()
+    read_schema = schema if columns is None else schema.project(list(tops_of))
+    arrow = read_schema.to_arrow()
     tops = [
         Column(field, scanned_form(field, arrow.field(position)))
-        for position, field in enumerate(wanted)
+        for position, field in enumerate(read_schema)
     ]
     position_of = {column.field.name: position for position, column in enumerate(tops)}
     outputs = []
@@ -123,9 +123,9 @@ def project(
             outputs.append(Output(pa.field(name, pa.uint64()), -1))
         elif name in parts:
             blob, place = parts[name]
-            found = _stored_output(schema, blob, tops, position_of)
+            output = _stored_output(schema, blob, tops, position_of)
             part = pa.field(name, DESCRIPTION_V2.field(place).type)
-            outputs.append(Output(part, found.source, (*found.path, place)))
+            outputs.append(Output(part, output.source, (*output.path, place)))
         else:
             outputs.append(_stored_output(schema, name, tops, position_of))
     return Projection(tuple(tops), tuple(outputs), arrow.metadata)
@@ -148,7 +148,7 @@ def _description_part(schema: Schema, name: str) -> tuple[str, int] | None:
         return None
     place = DESCRIPTION_V2.get_field_index(last)
     if place < 0:
-        raise ColumnNotFoundError(name, tuple(f"{blob}.{one.name}" for one in DESCRIPTION_V2))
+        raise ColumnNotFoundError(name, tuple(f"{blob}.{field.name}" for field in DESCRIPTION_V2))
     return blob, place
 
 
@@ -158,8 +158,10 @@ def with_dictionaries(projection: Projection) -> Projection:
         _kept(column) if _is_text(column.arrow.type) else column for column in projection.columns
     ]
     outputs = [
-        one if one.source < 0 or one.path else Output(columns[one.source].arrow, one.source)
-        for one in projection.outputs
+        output
+        if output.source < 0 or output.path
+        else Output(columns[output.source].arrow, output.source)
+        for output in projection.outputs
     ]
     return Projection(tuple(columns), tuple(outputs), projection.metadata)
 
@@ -198,11 +200,13 @@ def project_nested(
     names = list(dict.fromkeys(names))
     pruned = schema.project([name for name in names if name not in computed])
     rows = [name for name in names if name in computed]
-    found = project(pruned, None, [*rows, *row_columns], computed=computed)
-    by_name = {output.field.name: output for output in found.outputs}
+    projection = project(pruned, None, [*rows, *row_columns], computed=computed)
+    by_name = {output.field.name: output for output in projection.outputs}
     tops = [name if name in computed else schema.resolve(name)[0].name for name in names]
     order = [*dict.fromkeys(tops), *row_columns]
-    return Projection(found.columns, tuple(by_name[name] for name in order), found.metadata)
+    return Projection(
+        projection.columns, tuple(by_name[name] for name in order), projection.metadata
+    )
 
 
 def _without_part(schema: Schema, name: str) -> str:
@@ -212,7 +216,7 @@ def _without_part(schema: Schema, name: str) -> str:
 
 
 def remembered(
-    known: dict[Hashable, Projection],
+    projections: dict[Hashable, Projection],
     columns: object,
     options: tuple[Hashable, ...],
     make: Callable[[], Projection],
@@ -227,13 +231,13 @@ def remembered(
     if names is not None and not all(isinstance(name, str) for name in names):
         return make()
     key = (names, *options)
-    found = known.get(key)
-    if found is None:
-        found = make()
-        if len(known) >= _KNOWN_MAX:
-            known.clear()
-        known[key] = found
-    return found
+    projection = projections.get(key)
+    if projection is None:
+        projection = make()
+        if len(projections) >= _KNOWN_MAX:
+            projections.clear()
+        projections[key] = projection
+    return projection
 
 
 def _check_names(columns: Sequence[str]) -> list[str]:

@@ -63,11 +63,11 @@ def list_tags(root: Store) -> dict[str, Tag]:
 
 def readable_tags(root: Store) -> dict[str, Tag]:
     """Read the tags as ``list_tags`` does, but leave out those whose file is damaged or gone."""
-    found = {}
+    tags = {}
     for name in tag_names(root):
         with suppress(FormatError, NotFoundError):
-            found[name] = read_tag(root, name)
-    return found
+            tags[name] = read_tag(root, name)
+    return tags
 
 
 def list_branches(root: Store) -> dict[str, Branch]:
@@ -123,7 +123,7 @@ def has_versions(home: Store) -> bool:
     """
     if home.exists(layout.HINT_PATH):
         return True
-    return any(layout.parse_manifest_name(one) for one in home.list_names(layout.VERSIONS))
+    return any(layout.parse_manifest_name(name) for name in home.list_names(layout.VERSIONS))
 
 
 def unfinished_problem(root: Store, name: str) -> str | None:
@@ -144,14 +144,16 @@ def _missing(root: Store, path: str, kind: str, name: str) -> CorruptFileError |
 
     pylance, too, lists the second and finds none: it fails on the whole list.
     """
-    folder, _, wanted = path.rpartition("/")
+    folder, _, file_name = path.rpartition("/")
     files = root.list_names(folder)
-    names = {layout.parse_ref_file_name(one): one for one in files}
-    file = names.get(name, wanted)
-    if file == wanted:  # there is none, or there was none when it was looked for
-        return RefNotFoundError(kind, name, tuple(sorted(one for one in names if one is not None)))
-    advice = f"rename it to {wanted}, or delete it if the {kind} is not needed"
-    expected = f"a file named {wanted}, where {kind} {name!r} is looked for"
+    names = {layout.parse_ref_file_name(file): file for file in files}
+    file = names.get(name, file_name)
+    if file == file_name:  # there is none, or there was none when it was looked for
+        return RefNotFoundError(
+            kind, name, tuple(sorted(name for name in names if name is not None))
+        )
+    advice = f"rename it to {file_name}, or delete it if the {kind} is not needed"
+    expected = f"a file named {file_name}, where {kind} {name!r} is looked for"
     return CorruptFileError(f"{root.uri}/{folder}/{file}", None, expected, file, advice=advice)
 
 
@@ -215,8 +217,8 @@ def _check_version(version: int) -> int:
 
 
 def _names(root: Store, folder: str) -> list[str]:
-    found = (layout.parse_ref_file_name(name) for name in root.list_names(folder))
-    return sorted(name for name in found if name is not None)
+    names = (layout.parse_ref_file_name(name) for name in root.list_names(folder))
+    return sorted(name for name in names if name is not None)
 
 
 KEPT_MAX = 20_000
@@ -259,14 +261,14 @@ class RefCache:
         On a store that is far away a branch is asked for once for as long as its record stays.
         """
         is_local = self._root.scheme in _LOCAL
-        asked = [
+        branch_names = [
             name
             for name, branch in branches.items()
             if is_local or self._finished.get(name) != branch
         ]
-        looks = [partial(has_versions, branch_store(self._root, name)) for name in asked]
-        found = [look() for look in looks] if is_local else run_all(looks)
-        missing = {name for name, one in zip(asked, found, strict=True) if not one}
+        looks = [partial(has_versions, branch_store(self._root, name)) for name in branch_names]
+        results = [look() for look in looks] if is_local else run_all(looks)
+        missing = {name for name, exists in zip(branch_names, results, strict=True) if not exists}
         self._finished = {name: branch for name, branch in branches.items() if name not in missing}
         return frozenset(missing)
 
@@ -283,20 +285,20 @@ class _Folder(Generic[Record]):
         """Return what is there now; ``readable`` leaves out what cannot be read."""
         states = self._states()
         with self._lock:
-            kept = {name: self._kept[name] for name in states.keys() & self._kept.keys()}
-        fresh = [name for name, state in states.items() if state is None or name not in kept
-                 or kept[name][0] != state]  # fmt: skip
-        found = {name: record for name, (_, record) in kept.items()}
+            cached = {name: self._kept[name] for name in states.keys() & self._kept.keys()}
+        fresh = [name for name, state in states.items() if state is None or name not in cached
+                 or cached[name][0] != state]  # fmt: skip
+        records = {name: record for name, (_, record) in cached.items()}
         for name in fresh:
-            found.pop(name, None)
-        found |= self._read_all(fresh, readable=readable)
+            records.pop(name, None)
+        records |= self._read_all(fresh, readable=readable)
         with self._lock:
             self._kept = {
-                name: (state, found[name])
+                name: (state, records[name])
                 for name, state in list(states.items())[:KEPT_MAX]
-                if state is not None and name in found
+                if state is not None and name in records
             }
-        return {name: found[name] for name in sorted(found)}
+        return {name: records[name] for name in sorted(records)}
 
     def marks(self) -> dict[str, str]:
         """Return by name what of the listing differs when a file was written again."""
@@ -332,5 +334,5 @@ class _Folder(Generic[Record]):
             records = [read(name) for name in names]
         else:
             records = run_all([lambda name=name: read(name) for name in names])  # type: ignore[misc]
-        both = zip(names, records, strict=True)
-        return {name: record for name, record in both if record is not None}
+        pairs = zip(names, records, strict=True)
+        return {name: record for name, record in pairs if record is not None}

@@ -75,7 +75,9 @@ class RetentionPolicy:
         if versions is not None:
             if not versions:
                 raise CleanupError("versions is empty: name the versions to delete, or leave it")
-            if any(isinstance(one, bool) or not isinstance(one, int) for one in versions):
+            if any(
+                isinstance(version, bool) or not isinstance(version, int) for version in versions
+            ):
                 raise CleanupError("versions is a list of version numbers")
         chosen = None if versions is None else frozenset(versions)
         return cls(
@@ -115,16 +117,18 @@ def removable(
 
     Raises CleanupError when tagged versions are among them and the policy says to raise.
     """
-    found = list(names)
+    removable_names = list(names)
     if policy.retain_versions is not None:
-        found = found[: max(len(found) - policy.retain_versions, 0)]
-    found = [one for one in found if one.version < current]
+        removable_names = removable_names[: max(len(removable_names) - policy.retain_versions, 0)]
+    removable_names = [name for name in removable_names if name.version < current]
     if policy.versions is not None:
-        found = [one for one in found if one.version in policy.versions]
+        removable_names = [name for name in removable_names if name.version in policy.versions]
     if policy.older_than is not None:
-        found = _older(found, age, age.now - policy.older_than)
+        removable_names = _older(removable_names, age, age.now - policy.older_than)
     tagged = {
-        one.version: protection.tags[one.version] for one in found if one.version in protection.tags
+        name.version: protection.tags[name.version]
+        for name in removable_names
+        if name.version in protection.tags
     }
     if tagged and policy.error_if_tagged_old_versions:
         shown = ", ".join(
@@ -134,8 +138,8 @@ def removable(
             f"{len(tagged)} tagged version(s) would be cleaned up, which never happens: {shown}. "
             "Delete the tags, or pass error_if_tagged_old_versions=False to clean up the others"
         )
-    kept = {*tagged, *protection.forks, *protection.merged}
-    return [one for one in found if one.version not in kept]
+    protected = {*tagged, *protection.forks, *protection.merged}
+    return [name for name in removable_names if name.version not in protected]
 
 
 def _older(names: Sequence[ManifestName], age: Age, cutoff: datetime) -> list[ManifestName]:
@@ -147,12 +151,12 @@ def _older(names: Sequence[ManifestName], age: Age, cutoff: datetime) -> list[Ma
     while low < high:
         middle = (low + high) // 2
         low, high = (middle + 1, high) if is_old(names[middle]) else (low, middle)
-    found = []
+    older = []
     for name in names[:low]:
         stored = age.stored(name)
         if (stored is not None and stored < cutoff) or is_old(name):
-            found.append(name)
-    return found
+            older.append(name)
+    return older
 
 
 def is_settled(modified: datetime | None, now: datetime) -> bool:

@@ -80,19 +80,19 @@ class RetentionSimulator:
             raise RefNotFoundError("branch", str(branch), tuple(survey.branches))
         self.branch = branch
         self.numbers = survey.lines[folder].numbers
-        self.tags = {name: one.version for name, one in survey.tags.items() if one.branch == branch}
+        self.tags = {name: tag.version for name, tag in survey.tags.items() if tag.branch == branch}
         self._account, self._folder = account, folder
         self._merged = merged_versions(survey, branch)
         self._line = account.references.lines[folder]
         self._names = survey.lines[folder].names
-        known = {one.version: one.timestamp_ns for one in self._line.versions}
+        timestamps = {version.version: version.timestamp_ns for version in self._line.versions}
         stored = [survey.manifest(folder, name) for name in self._names]
         self._moments = np.array(
-            [_nanoseconds(known.get(name.version), file)
+            [_nanoseconds(timestamps.get(name.version), file)
              for name, file in zip(self._names, stored, strict=True)], np.int64
         )  # fmt: skip
         self._manifest_bytes = np.array(
-            [0 if one is None else one.size_bytes for one in stored], np.int64
+            [0 if size is None else size.size_bytes for size in stored], np.int64
         )
         everything = {
             home: np.ones(len(line.versions), np.bool_)
@@ -105,24 +105,24 @@ class RetentionSimulator:
     def _place_files(self) -> None:
         """Bring the files that a clean-up may delete into arrays."""
         references, rule = self._account.references, Rule(self._account.now)
-        mine = [one for one in self._account.survey.files if one.home == self._folder]
-        named = [one for one in mine if one.kind in DELETED_KINDS]
-        identities = references.known([one.identity for one in named])
-        sizes = np.fromiter((one.size_bytes for one in named), np.int64, len(named))
-        around = [(at, name) for at, one in enumerate(named) for name in _around(one)]
-        inside = references.known([name for _, name in around])
-        places = np.fromiter((at for at, _ in around), np.int64, len(around))
+        mine = [file for file in self._account.survey.files if file.home == self._folder]
+        named = [file for file in mine if file.kind in DELETED_KINDS]
+        identities = references.numbers_of([file.identity for file in named])
+        sizes = np.fromiter((file.size_bytes for file in named), np.int64, len(named))
+        around = [(position, name) for position, file in enumerate(named) for name in _around(file)]
+        inside = references.numbers_of([name for _, name in around])
+        places = np.fromiter((position for position, _ in around), np.int64, len(around))
         self._inside, self._places = inside[inside >= 0], places[inside >= 0]
         self._identities, self._sizes = identities, sizes
-        self._strays = np.fromiter((rule.allows(one) for one in named), np.bool_, len(named))
+        self._strays = np.fromiter((rule.allows(file) for file in named), np.bool_, len(named))
         left = [
-            one
-            for one in mine
-            if one.kind == TEMPORARY_MANIFEST
-            and rule.allows(one)
-            and is_left_over(self._account.survey, one)
+            file
+            for file in mine
+            if file.kind == TEMPORARY_MANIFEST
+            and rule.allows(file)
+            and is_left_over(self._account.survey, file)
         ]
-        self._left_files, self._left_bytes = len(left), sum(one.size_bytes for one in left)
+        self._left_files, self._left_bytes = len(left), sum(file.size_bytes for file in left)
 
     @property
     def oldest(self) -> timedelta:
@@ -146,20 +146,20 @@ class RetentionSimulator:
         """Tell what a clean-up by the rule removes. Raises CleanupError."""
         policy = RetentionPolicy.of(rule.older_than, rule.retain_versions, None)
         count = len(self._names)
-        gone = np.zeros(count, np.bool_)
-        kept = 1 if policy.retain_versions is None else policy.retain_versions
-        gone[: max(0, count - max(kept, 1))] = True  # never the newest one
+        is_removed = np.zeros(count, np.bool_)
+        retained = 1 if policy.retain_versions is None else policy.retain_versions
+        is_removed[: max(0, count - max(retained, 1))] = True  # never the newest one
         if policy.older_than is not None:
             cutoff = self._now_ns - int(policy.older_than / timedelta(microseconds=1)) * 1000
-            gone &= self._moments < cutoff
+            is_removed &= self._moments < cutoff
         protection = self.protection(rule.drop_tags)
         stay = {*protection.tags, *protection.forks, *protection.merged}
-        gone &= ~np.isin(np.array(self.numbers, np.int64), list(stay))
-        numbers = tuple(np.array(self.numbers, np.int64)[gone].tolist())
+        is_removed &= ~np.isin(np.array(self.numbers, np.int64), list(stay))
+        numbers = tuple(np.array(self.numbers, np.int64)[is_removed].tolist())
         files = self._going(numbers)
-        size = int(self._manifest_bytes[gone].sum()) + int(self._sizes[files].sum())
+        size = int(self._manifest_bytes[is_removed].sum()) + int(self._sizes[files].sum())
         num_files = len(numbers) + int(files.sum()) + self._left_files
-        return Simulated(numbers, num_files, size + self._left_bytes, gone)
+        return Simulated(numbers, num_files, size + self._left_bytes, is_removed)
 
     def _needed(self, numbers: Sequence[int]) -> Mask:
         """Tell which identities are needed once these versions are deleted."""
@@ -173,23 +173,23 @@ class RetentionSimulator:
         going: Mask = ~keeps & ((self._identities >= 0) | self._strays)
         return going
 
-    def files_of(self, version: int, gone: Collection[int], limit: int) -> list[FileFate]:
+    def files_of(self, version: int, removed: Collection[int], limit: int) -> list[FileFate]:
         """Return the largest files that a version refers to, with who keeps each."""
         positions = np.flatnonzero(self._line.numbers() == version)
         if not len(positions):
             return []
-        spans, at = self._account.spans[self._folder], int(positions[0])
-        mine = spans.identity[(spans.start <= at) & (at < spans.stop)]
+        spans, position = self._account.spans[self._folder], int(positions[0])
+        mine = spans.identity[(spans.start <= position) & (position < spans.stop)]
         chosen = np.zeros(len(self._account.references) + 1, np.bool_)
         chosen[mine] = True
         files = self._account.survey.files
-        known = self._account.references.known([one.identity for one in files])
-        found = [files[index] for index in np.flatnonzero(chosen[known]).tolist()]
-        largest = sorted(found, key=lambda one: (-one.size_bytes, one.path))[:limit]
-        return [self._fate(one, gone) for one in largest]
+        identities = self._account.references.numbers_of([file.identity for file in files])
+        stored_files = [files[index] for index in np.flatnonzero(chosen[identities]).tolist()]
+        largest = sorted(stored_files, key=lambda file: (-file.size_bytes, file.path))[:limit]
+        return [self._fate(file, removed) for file in largest]
 
-    def _fate(self, file: StoredFile, gone: Collection[int]) -> FileFate:
-        (identity,) = self._account.references.known([file.identity]).tolist()
+    def _fate(self, file: StoredFile, removed: Collection[int]) -> FileFate:
+        (identity,) = self._account.references.numbers_of([file.identity]).tolist()
         keepers: list[tuple[str | None, int]] = []
         count = 0
         for folder, line in self._account.references.lines.items():
@@ -202,12 +202,12 @@ class RetentionSimulator:
             ):
                 holds[start:stop] = True
             if folder == self._folder:
-                holds &= ~np.isin(numbers, list(gone))
+                holds &= ~np.isin(numbers, list(removed))
             staying = numbers[holds]
             count += len(staying)
             surveyed = self._account.survey.lines.get(folder)
             branch = None if surveyed is None else surveyed.branch
-            keepers += [(branch, int(one)) for one in staying[::-1][:MAX_KEEPERS]]
+            keepers += [(branch, int(number)) for number in staying[::-1][:MAX_KEEPERS]]
         return FileFate(file.path, file.size_bytes, not count, tuple(keepers[:MAX_KEEPERS]), count)
 
 

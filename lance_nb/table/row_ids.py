@@ -61,10 +61,10 @@ def last_updated_at_versions(snapshot: Snapshot, fragment: Fragment) -> U64s:
 
 
 def _versions(snapshot: Snapshot, fragment: Fragment, source: Location | None) -> U64s:
-    found = _read(snapshot, fragment, source, _parse_versions)
-    if found is None:
+    versions = _read(snapshot, fragment, source, _parse_versions)
+    if versions is None:
         return np.full(confirmed_rows(snapshot, fragment), _FIRST_VERSION, np.uint64)
-    return found
+    return versions
 
 
 def _parse_ids(data: bytes, path: str, num_rows: int) -> U64s:
@@ -103,8 +103,8 @@ def _hidden_column(snapshot: Snapshot, fragment: Fragment, field_id: int, num_ro
             values = pa.chunked_array([part.values for part in parts], pa.uint64())
             if values.null_count:
                 break
-            found: U64s = values.to_numpy()
-            return found
+            numbers: U64s = values.to_numpy()
+            return numbers
     raise CorruptFileError(
         snapshot.manifest.path,
         None,
@@ -126,17 +126,17 @@ def positions_of_ids(snapshot: Snapshot, row_ids: Sequence[int] | pa.Array | np.
     return positions[positions >= 0]
 
 
-def _of_ids(snapshot: Snapshot, wanted: U64s) -> Ints:
+def _of_ids(snapshot: Snapshot, row_ids: U64s) -> Ints:
     """Return the position of each row id, -1 for one that no live row has."""
     if not any(fragment.row_ids is not None for fragment in snapshot.manifest.fragments):
-        return _of_addresses(snapshot, wanted)
+        return _of_addresses(snapshot, row_ids)
     ids = live_ids(snapshot)
     if not ids.size:
-        return np.full(wanted.size, -1, np.int64)
+        return np.full(row_ids.size, -1, np.int64)
     order = np.argsort(ids, kind="stable")
-    place = np.searchsorted(ids, wanted, sorter=order)
-    found = order[np.minimum(place, ids.size - 1)]
-    positions: Ints = np.where(ids[found] == wanted, found, -1).astype(np.int64)
+    place = np.searchsorted(ids, row_ids, sorter=order)
+    places = order[np.minimum(place, ids.size - 1)]
+    positions: Ints = np.where(ids[places] == row_ids, places, -1).astype(np.int64)
     return positions
 
 
@@ -151,17 +151,17 @@ def positions_of_addresses(
     return positions[positions >= 0]
 
 
-def _of_addresses(snapshot: Snapshot, wanted: U64s) -> Ints:
+def _of_addresses(snapshot: Snapshot, addresses: U64s) -> Ints:
     """Return the position of each row address, -1 for one of a row that is not there."""
-    owners = (wanted >> _ADDRESS_SHIFT).astype(np.int64)
-    offsets = (wanted & _OFFSET_MASK).astype(np.int64)
+    owners = (addresses >> _ADDRESS_SHIFT).astype(np.int64)
+    offsets = (addresses & _OFFSET_MASK).astype(np.int64)
     ends = row_ends(snapshot)
-    positions = np.full(wanted.size, -1, np.int64)
+    positions = np.full(addresses.size, -1, np.int64)
     for fragment_id in np.unique(owners).tolist():
         number = snapshot.manifest.fragments.position_of(fragment_id)
         if number is None:
             raise InvalidInputError(
-                f"row address {int(wanted[owners == fragment_id][0])} is in fragment "
+                f"row address {int(addresses[owners == fragment_id][0])} is in fragment "
                 f"{fragment_id}, which version {snapshot.version} does not have"
             )
         mine = np.flatnonzero(owners == fragment_id)
@@ -192,25 +192,25 @@ def choose_positions(
     """
     match (ids, addresses, indices):
         case (ids, None, None) if ids is not None:
-            wanted = as_u64(ids, "row ids")
-            return _existing(snapshot, wanted, _of_ids(snapshot, wanted), "row id")
+            numbers = as_u64(ids, "row ids")
+            return _existing(snapshot, numbers, _of_ids(snapshot, numbers), "row id")
         case (None, addresses, None) if addresses is not None:
-            wanted = as_u64(addresses, "row addresses")
-            return _existing(snapshot, wanted, _of_addresses(snapshot, wanted), "row address")
+            numbers = as_u64(addresses, "row addresses")
+            return _existing(snapshot, numbers, _of_addresses(snapshot, numbers), "row address")
         case (None, None, indices) if indices is not None:
             return indices
     raise InvalidInputError("name the rows by exactly one of ids, addresses and indices")
 
 
-def _existing(snapshot: Snapshot, wanted: U64s, positions: Ints, what: str) -> Ints:
+def _existing(snapshot: Snapshot, numbers: U64s, positions: Ints, subject: str) -> Ints:
     """Return the positions if every row exists. Raises InvalidInputError."""
-    missing = wanted[positions < 0]
+    missing = numbers[positions < 0]
     if missing.size:
-        listed = ", ".join(str(one) for one in missing[:_SHOWN].tolist())
+        listed = ", ".join(str(number) for number in missing[:_SHOWN].tolist())
         more = f" and {missing.size - _SHOWN:,} more" if missing.size > _SHOWN else ""
         raise InvalidInputError(
-            f"no row of version {snapshot.version} has {what} {listed}{more} ({missing.size:,} of "
-            f"{wanted.size:,} requested); deleted rows cannot be read"
+            f"no row of version {snapshot.version} has {subject} {listed}{more} ({missing.size:,} "
+            f"of {numbers.size:,} requested); deleted rows cannot be read"
         )
     return positions
 
@@ -237,14 +237,14 @@ def live_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
     return wanted_rows(snapshot, fragment, 0, count).physical
 
 
-def as_u64(values: Sequence[int] | pa.Array | np.ndarray, what: str) -> U64s:
+def as_u64(values: Sequence[int] | pa.Array | np.ndarray, subject: str) -> U64s:
     """Read row ids or addresses as uint64. Raises InvalidInputError."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         values = values.to_numpy(zero_copy_only=False)
     try:
-        found = np.asarray(values, np.uint64)
+        numbers = np.asarray(values, np.uint64)
     except (OverflowError, ValueError, TypeError) as exc:
-        raise InvalidInputError(f"{what} are whole numbers from 0 to 2**64 - 1: {exc}") from exc
-    if found.ndim != 1:
-        raise InvalidInputError(f"{what} are a flat list, not an array of {found.ndim} axes")
-    return found
+        raise InvalidInputError(f"{subject} are whole numbers from 0 to 2**64 - 1: {exc}") from exc
+    if numbers.ndim != 1:
+        raise InvalidInputError(f"{subject} are a flat list, not an array of {numbers.ndim} axes")
+    return numbers

@@ -83,7 +83,7 @@ class LiveRows:
         offsets += self.span.start
         return offsets
 
-    def kept(self, columns: list[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
+    def filter(self, columns: list[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
         """Drop the rows that were read with the others but are not wanted."""
         if self.mask is None or not columns:
             return columns
@@ -99,7 +99,7 @@ def scan_table(
     if not tables:
         return empty_table(projection.schema)
     if not projection.outputs:  # Arrow would forget how many rows the tables have
-        return result_table(projection, [], {}, sum(one.num_rows for one in tables))
+        return result_table(projection, [], {}, sum(table.num_rows for table in tables))
     return pa.concat_tables(tables)
 
 
@@ -152,7 +152,7 @@ def read_live_group(
         start, stop = int(own.rows.starts[0]), int(own.rows.stops[-1])
         mask[first + start : first + stop] = True if own.mask is None else own.mask
         first += fragment.physical_rows
-    return LiveRows(one_range(0, first), mask).kept(stored)
+    return LiveRows(one_range(0, first), mask).filter(stored)
 
 
 def threads_for(snapshot: Snapshot, projection: Projection, tasks: Sequence[FragmentTask]) -> int:
@@ -186,15 +186,15 @@ def scan_batches(
     size = DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows
     if size <= 0:
         raise InvalidInputError(f"batch_size must be positive, got {batch_rows}")
-    for found, sizes in scan_windows(
+    for table, sizes in scan_windows(
         snapshot, projection, tasks, size, min(size, FIRST_GROUP_ROWS)
     ):
         start = 0
         for num_rows in sizes:
-            if not found.num_columns:
+            if not table.num_columns:
                 yield from empty_batches(num_rows, size)
             else:
-                part = found if len(sizes) == 1 else found.slice(start, num_rows)
+                part = table if len(sizes) == 1 else table.slice(start, num_rows)
                 yield from cut(part, size)
             start += num_rows
 
@@ -229,12 +229,12 @@ def scan_windows(
             yield read_task(snapshot, projection, part), [part.num_rows]
 
 
-def cut(found: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
+def cut(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
     """Cut a table into batches of ``size`` rows; of large ones only what spans pages is copied."""
     # So many slices of columns cost more than one copy of all.
-    step = size if size >= DEFAULT_BATCH_ROWS else max(found.num_rows, 1)
-    for start in range(0, found.num_rows, step):
-        part = found.slice(start, step)
+    step = size if size >= DEFAULT_BATCH_ROWS else max(table.num_rows, 1)
+    for start in range(0, table.num_rows, step):
+        part = table.slice(start, step)
         try:
             part = part.combine_chunks()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -243,10 +243,10 @@ def cut(found: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
         yield from part.to_batches(max_chunksize=size)
 
 
-def _cut_dictionaries(found: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
+def _cut_dictionaries(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
     """Cut a table whose chunks cannot be joined: where it must be, batches end with a chunk."""
-    for start in range(0, found.num_rows, size):
-        part = found.slice(start, size)
+    for start in range(0, table.num_rows, size):
+        part = table.slice(start, size)
         try:
             batches = [one_batch(part)]
         except NotSupportedError:
@@ -259,7 +259,7 @@ def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) ->
     fragment = task.fragment
     live = wanted_rows(snapshot, fragment, task.start, task.stop)
     stored = read_rows(snapshot, fragment, projection.columns, live.rows)
-    stored = live.kept(stored)
+    stored = live.filter(stored)
     rows = row_columns(snapshot, projection, fragment, live, task.first_row)
     return result_table(projection, stored, rows, task.num_rows)
 
@@ -291,29 +291,31 @@ def row_columns(
     first_row: int,
 ) -> dict[str, pa.Array]:
     """Compute the row columns that the projection wants."""
-    wanted = projection.row_columns
-    if not wanted:
+    names = projection.row_columns
+    if not names:
         return {}
     from lance_nb.table import row_ids
 
     physical = live.physical
-    found = {}
-    if ROW_ADDRESS in wanted:
-        found[ROW_ADDRESS] = from_integers(row_addresses(fragment, physical))
-    if ROW_ID in wanted:
+    columns = {}
+    if ROW_ADDRESS in names:
+        columns[ROW_ADDRESS] = from_integers(row_addresses(fragment, physical))
+    if ROW_ID in names:
         ids = row_ids.fragment_row_ids(snapshot, fragment)
         chosen = row_addresses(fragment, physical) if ids is None else ids[physical]
-        found[ROW_ID] = from_integers(chosen)
-    if CREATED_AT in wanted:
+        columns[ROW_ID] = from_integers(chosen)
+    if CREATED_AT in names:
         created = row_ids.created_at_versions(snapshot, fragment)
-        found[CREATED_AT] = from_integers(created[physical])
-    if LAST_UPDATED_AT in wanted:
+        columns[CREATED_AT] = from_integers(created[physical])
+    if LAST_UPDATED_AT in names:
         updated = row_ids.last_updated_at_versions(snapshot, fragment)
-        found[LAST_UPDATED_AT] = from_integers(updated[physical])
-    if ROW_OFFSET in wanted:
+        columns[LAST_UPDATED_AT] = from_integers(updated[physical])
+    if ROW_OFFSET in names:
         count = physical.size
-        found[ROW_OFFSET] = from_integers(np.arange(first_row, first_row + count, dtype=np.uint64))
-    return found
+        columns[ROW_OFFSET] = from_integers(
+            np.arange(first_row, first_row + count, dtype=np.uint64)
+        )
+    return columns
 
 
 def row_addresses(fragment: Fragment, physical: Ints) -> np.ndarray:

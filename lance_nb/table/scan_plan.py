@@ -186,8 +186,8 @@ class ScanPlan:
         places = np.flatnonzero(~among(fragments.counts().ids, covered)).tolist()
         if not places:
             return 0
-        rest = tuple(fragments[place] for place in places)
-        return count_selected(self.snapshot, RowChoice(condition, rest))
+        remaining = tuple(fragments[place] for place in places)
+        return count_selected(self.snapshot, RowChoice(condition, remaining))
 
     def explain(self) -> str:
         """Describe in a few lines what will be read, and in which order of work."""
@@ -205,23 +205,23 @@ class ScanPlan:
             first = list(filter_projection(schema, self.filter).schema.names)
             lines.append(f"  filter: {self.filter.text}")
             if self.search is not None and self._filters_first:
-                asked = self.search.explain(self.filter)
-                lines += [f"  {line}" for line in asked]
-                is_searched = any(" fragments covered" in line for line in asked)
+                steps = self.search.explain(self.filter)
+                lines += [f"  {line}" for line in steps]
+                is_searched = any(" fragments covered" in line for line in steps)
         if self.nearest is not None:
             when = "after" if options.prefilter else "before"
-            asked = []
+            steps = []
             if self.vectors is not None:
                 only = options.fast_search
-                asked = self.vectors.explain(self.nearest, indexed_only=only)
-            how = "by index" if len(asked) > 1 else "exact"
-            by = f"by {self.nearest.metric} " if len(asked) < 2 or self.nearest.asked_metric else ""
+                steps = self.vectors.explain(self.nearest, indexed_only=only)
+            method = "by index" if len(steps) > 1 else "exact"
+            by = f"by {self.nearest.metric} " if len(steps) < 2 or self.nearest.asked_metric else ""
             lines.append(
-                f"  nearest: {self.nearest.k} {by}of {self.nearest.column!r}, {how}, "
+                f"  nearest: {self.nearest.k} {by}of {self.nearest.column!r}, {method}, "
                 f"{when} the filter"
             )
-            lines += [f"  {line}" for line in asked]
-            is_searched |= len(asked) > 1
+            lines += [f"  {line}" for line in steps]
+            is_searched |= len(steps) > 1
             first.append(self.nearest.column)
         if self.text is not None:
             when = "after" if options.prefilter else "before"
@@ -233,8 +233,8 @@ class ScanPlan:
             lines.append(f"  order by: {', '.join(keys)}")
         later = [name for name in self.source.schema.names if name not in first]
         if first:
-            which = "rows that no index decides" if is_searched else "every row"
-            lines.append(f"  decoded first, for {which}: {', '.join(dict.fromkeys(first))}")
+            subject = "rows that no index decides" if is_searched else "every row"
+            lines.append(f"  decoded first, for {subject}: {', '.join(dict.fromkeys(first))}")
             lines.append(f"  decoded for the rows that are left: {', '.join(later) or 'nothing'}")
         else:
             lines.append(f"  decoded: {', '.join(later) or 'nothing'}")
@@ -249,7 +249,7 @@ class ScanPlan:
         lines = [] if self.text is None else self.text.costs()
         if self.nearest is not None and self.vectors is not None:
             only = self.options.fast_search
-            lines = self.vectors.found(self._choice, self.nearest, indexed_only=only)
+            lines = self.vectors.describe_search(self._choice, self.nearest, indexed_only=only)
             if lines:
                 return lines
         if answer is None:
@@ -329,8 +329,8 @@ class ScanPlan:
         from lance_nb.table.ordering import fetch_rows
 
         stored = [path for path in condition.paths if path[0] != name]
-        wanted = project(self.snapshot.manifest.schema, [quoted(path) for path in stored])
-        values = fetch_rows(self.snapshot, wanted, rows)
+        projection = project(self.snapshot.manifest.schema, [quoted(path) for path in stored])
+        values = fetch_rows(self.snapshot, projection, rows)
         columns = dict(zip(stored, values.columns, strict=True))
         columns[name,] = pa.chunked_array([from_floats(scores)])
         return np.flatnonzero(condition.mask(columns, rows.num_rows)).astype(np.int64)
@@ -343,11 +343,11 @@ class ScanPlan:
         most = None
         if self.options.limit is not None and not self.orderings:
             most = self.options.limit + (self.options.offset or 0)
-        found, scores = text.find(self._choice, most)
-        rows = rows_at(self.snapshot, found)
+        addresses, scores = text.find(self._choice, most)
+        rows = rows_at(self.snapshot, addresses)
         if self.filter is not None and not self.options.prefilter:
-            kept = self._passing(self.filter, rows, SCORE, scores)
-            rows, scores = rows.take(kept), scores[kept]
+            passing = self._passing(self.filter, rows, SCORE, scores)
+            rows, scores = rows.take(passing), scores[passing]
         return rows, scores
 
     def _text_table(self, shape: Shape, text: TextMatches) -> pa.Table:
@@ -490,11 +490,11 @@ def _cut(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
     return cut(table, size)
 
 
-def strict_batches(found: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+def strict_batches(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
     """Join and cut batches so that all but the last have exactly ``size`` rows."""
     pending: list[pa.RecordBatch] = []
     num_rows = 0
-    for batch in found:
+    for batch in batches:
         pending.append(batch)
         num_rows += batch.num_rows
         while num_rows >= size:

@@ -61,10 +61,10 @@ def _tasks(
 ) -> Iterator[FragmentTask]:
     whole = snapshot.manifest.fragments
     whole.counts()  # refuses impossible numbers
-    at, position = skipped(snapshot, offset) if fragments is None else (0, 0)
+    fragment_index, position = skipped(snapshot, offset) if fragments is None else (0, 0)
     left = limit
     firsts = None if fragments is None else first_rows(snapshot, fragments)
-    for number in range(at, len(whole if fragments is None else fragments)):
+    for number in range(fragment_index, len(whole if fragments is None else fragments)):
         if left == 0:
             return
         fragment = whole[number] if fragments is None else fragments[number]
@@ -97,8 +97,10 @@ def skipped(snapshot: Snapshot, offset: int) -> tuple[int, int]:
         done = number
     ends = np.cumsum(np.maximum(live, 0))
     total = int(ends[-1]) if len(ends) else 0
-    at = int(np.searchsorted(ends, offset, side="right")) if offset < total else len(ends)
-    return at, int(ends[at - 1]) if at else 0
+    fragment_index = (
+        int(np.searchsorted(ends, offset, side="right")) if offset < total else len(ends)
+    )
+    return fragment_index, int(ends[fragment_index - 1]) if fragment_index else 0
 
 
 def _counted(snapshot: Snapshot) -> Ints:
@@ -126,10 +128,11 @@ def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
         return count - fragment.num_deleted_rows
     from lance_nb.table import deletions
 
-    known = snapshot.deletions.length(deletions.key_of(snapshot.locations, fragment.deletion_file,
-                                                       fragment.id))  # fmt: skip
-    if known is not None:
-        return count - known
+    num_deleted = snapshot.deletions.length(
+        deletions.key_of(snapshot.locations, fragment.deletion_file, fragment.id)
+    )
+    if num_deleted is not None:
+        return count - num_deleted
     vector = deletions.read_deletions(
         snapshot.locations, snapshot.deletions, fragment, confirmed_rows(snapshot, fragment)
     )

@@ -104,10 +104,10 @@ def added_version(manifest: Manifest, name: str | None = None) -> str:
 
 def storage_version(manifest: Manifest) -> str:
     """Return the file version of newly written data, for example "2.2"."""
-    said = None if manifest.data_format is None else manifest.data_format.version
-    if said is not None and said != LEGACY_VERSION:
-        return said
+    version = None if manifest.data_format is None else manifest.data_format.version
+    if version is not None and version != LEGACY_VERSION:
+        return version
     for fragment in manifest.fragments:
         for file in fragment.files:
             return recorded_version(file.file_version)
-    return said or (_STABLE if manifest.writer_feature_flags & V2_FORMAT else LEGACY_VERSION)
+    return version or (_STABLE if manifest.writer_feature_flags & V2_FORMAT else LEGACY_VERSION)

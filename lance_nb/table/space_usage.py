@@ -95,7 +95,7 @@ class Space:
         """
         rules = (older_than, retain_versions, versions)
         policy = None
-        if any(one is not None for one in rules):
+        if any(rule is not None for rule in rules):
             policy = RetentionPolicy.of(
                 *rules, delete_unverified=delete_unverified, error_if_tagged_old_versions=False
             )
@@ -130,7 +130,7 @@ def space_of(survey: Survey, references: References, now: datetime) -> Space:
     account = SpaceAccount.of(survey, references, now)
     files = file_table(account)
     sums = totals(files)
-    damaged = tuple(str(one.error) for one in survey.unusable)
+    damaged = tuple(str(damage.error) for damage in survey.unusable)
     damaged += tuple(
         f"{survey.store(line.home).uri}/{name.path}: {error}"
         for line in references.lines.values()
@@ -190,56 +190,58 @@ class SpaceAccount:
     @classmethod
     def of(cls, survey: Survey, references: References, now: datetime) -> SpaceAccount:
         """Add up the files of each identity."""
-        known = references.known([one.identity for one in survey.files])
-        size_bytes = (one.size_bytes for one in survey.files)
+        identities = references.numbers_of([file.identity for file in survey.files])
+        size_bytes = (file.size_bytes for file in survey.files)
         bytes_each = np.fromiter(size_bytes, np.int64, len(survey.files))
         sizes = np.zeros(len(references), np.int64)
-        np.add.at(sizes, known[known >= 0], bytes_each[known >= 0])
+        np.add.at(sizes, identities[identities >= 0], bytes_each[identities >= 0])
         spans = {folder: line.spans() for folder, line in references.lines.items()}
         return cls(survey, references, now, sizes, spans)
 
     def freed(self, policy: RetentionPolicy | None, what_if: WhatIf) -> Freed:
         """Simulate; see ``Space.freed_if``."""
         survey = self._without_refs(what_if)
-        gone = {
+        removed = {
             branch_root(name): {0, *survey.lines[branch_root(name)].numbers}  # 0: detached ones
             for name in what_if.branches
             if branch_root(name) in survey.lines
         }
         folder = "" if what_if.branch is None else branch_root(what_if.branch)
-        if folder not in survey.lines or folder in gone:
+        if folder not in survey.lines or folder in removed:
             raise RefNotFoundError("branch", str(what_if.branch), tuple(self.survey.branches))
         line = survey.lines[folder]
         names = [] if policy is None else self._removable(survey, line, policy)
         rule = Rule(self.now, what_if.delete_unverified)
-        plan = make_plan(survey, self.references, folder, names, rule, also_gone=gone)
+        plan = make_plan(survey, self.references, folder, names, rule, also_gone=removed)
         records = {*map(tag_path, what_if.tags), *map(branch_path, what_if.branches)}
-        dropped = [one for one in self.survey.files if one.home in gone or one.path in records]
-        found = [*(one.file for one in plan.candidates), *dropped]
-        num_versions = len(names) + sum(len(one) - 1 for one in gone.values())
-        size = sum(one.size_bytes for one in found)
-        return Freed(size, num_versions, len(found), tuple(one.path for one in found))
+        dropped = [
+            file for file in self.survey.files if file.home in removed or file.path in records
+        ]
+        files = [*(candidate.file for candidate in plan.candidates), *dropped]
+        num_versions = len(names) + sum(len(versions) - 1 for versions in removed.values())
+        size = sum(file.size_bytes for file in files)
+        return Freed(size, num_versions, len(files), tuple(file.path for file in files))
 
     def _without_refs(self, what_if: WhatIf) -> Survey:
-        for kind, names, known in (
+        for kind, names, names_in_use in (
             ("tag", what_if.tags, self.survey.tags),
             ("branch", what_if.branches, self.survey.branches),
         ):
-            for name in sorted(names - known.keys()):
-                raise RefNotFoundError(kind, name, tuple(known))
+            for name in sorted(names - names_in_use.keys()):
+                raise RefNotFoundError(kind, name, tuple(names_in_use))
         return self.survey.without(what_if.tags, what_if.branches)
 
     def _removable(
         self, survey: Survey, line: LineOfVersions, policy: RetentionPolicy
     ) -> list[ManifestName]:
         times = {
-            one.version: _commit_time(one.timestamp_ns)
-            for one in self.references.lines[line.folder].versions
+            version.version: _commit_time(version.timestamp_ns)
+            for version in self.references.lines[line.folder].versions
         }
         age = Age(
             self.now,
             lambda name: times.get(name.version),
-            lambda name: (found := survey.manifest(line.folder, name)) and found.modified,
+            lambda name: (manifest := survey.manifest(line.folder, name)) and manifest.modified,
         )
         protection = Protection(
             survey.tagged_versions(line.branch),
@@ -251,11 +253,11 @@ class SpaceAccount:
 
     def held(self, chosen: dict[str, Mask]) -> Mask:
         """Tell which identities the chosen versions (folder -> one item per version) refer to."""
-        found = np.zeros(len(self.references), np.bool_)
+        is_held = np.zeros(len(self.references), np.bool_)
         for folder, mask in chosen.items():
             spans = self.spans[folder]
-            found[spans.identity[spans.touching(mask)]] = True
-        return found
+            is_held[spans.identity[spans.touching(mask)]] = True
+        return is_held
 
     def bytes_of(self, identities: Mask) -> int:
         """Add up the files of identities."""
@@ -325,27 +327,27 @@ def file_table(account: SpaceAccount) -> pa.Table:
             np.add.at(times, spans.identity, spans.stop - spans.start)
             np.minimum.at(oldest, spans.identity, numbers[spans.start])
             np.maximum.at(newest, spans.identity, numbers[spans.stop - 1])
-    known = account.references.known([one.identity for one in account.survey.files])
+    identities = account.references.numbers_of([file.identity for file in account.survey.files])
     current = account.held(dict(_newest_masks(account)))
     current = np.append(current, False)
     files = account.survey.files
-    unnamed = times[known] == 0
+    unnamed = times[identities] == 0
     branches = {folder: line.branch for folder, line in account.survey.lines.items()}
     states = [
-        _state(one.kind, is_current, is_unnamed)
-        for one, is_current, is_unnamed in zip(
-            files, current[known].tolist(), unnamed.tolist(), strict=True
+        _state(file.kind, is_current, is_unnamed)
+        for file, is_current, is_unnamed in zip(
+            files, current[identities].tolist(), unnamed.tolist(), strict=True
         )
     ]
     columns = [
-        pa.array([one.path for one in files], pa.string()),
-        pa.array([one.kind for one in files], pa.string()),
-        pa.array([one.size_bytes for one in files], pa.int64()),
-        pa.array([branches[one.home] for one in files], pa.string()),
+        pa.array([file.path for file in files], pa.string()),
+        pa.array([file.kind for file in files], pa.string()),
+        pa.array([file.size_bytes for file in files], pa.int64()),
+        pa.array([branches[file.home] for file in files], pa.string()),
         pa.array(states, pa.string()),
-        pa.array(times[known]),
-        pa.array(oldest[known].astype(np.uint64), mask=unnamed),
-        pa.array(newest[known].astype(np.uint64), mask=unnamed),
+        pa.array(times[identities]),
+        pa.array(oldest[identities].astype(np.uint64), mask=unnamed),
+        pa.array(newest[identities].astype(np.uint64), mask=unnamed),
     ]
     return pa.Table.from_arrays(columns, schema=FILES)
 
@@ -377,14 +379,14 @@ def kind_table(files: pa.Table) -> pa.Table:
     """One row per kind of file."""
     rows = {kind: [0, 0, 0] for kind in KINDS}
     sums = files.group_by(["kind", "state"]).aggregate([("size_bytes", "sum"), ("path", "count")])
-    for one in sums.to_pylist():
-        row = rows[one["kind"]]
-        row[0] += one["path_count"]
-        row[1] += one["size_bytes_sum"]
-        row[2] += one["size_bytes_sum"] if one["state"] == "orphan" else 0
+    for file_sum in sums.to_pylist():
+        row = rows[file_sum["kind"]]
+        row[0] += file_sum["path_count"]
+        row[1] += file_sum["size_bytes_sum"]
+        row[2] += file_sum["size_bytes_sum"] if file_sum["state"] == "orphan" else 0
     arrays = [list(rows), *zip(*rows.values(), strict=True)]
     return pa.Table.from_arrays(
-        [pa.array(one, field.type) for one, field in zip(arrays, KIND_TOTALS, strict=True)],
+        [pa.array(array, field.type) for array, field in zip(arrays, KIND_TOTALS, strict=True)],
         schema=KIND_TOTALS,
     )
 
@@ -394,13 +396,15 @@ def version_table(account: SpaceAccount) -> pa.Table:
     alone = _single_owner(account)
     rows: dict[str, list[Any]] = {name: [] for name in VERSIONS.names}
     for folder, line in account.references.lines.items():
-        numbers = [one.version for one in line.versions]
+        numbers = [version.version for version in line.versions]
         tags = account.survey.tagged_versions(account.survey.lines[folder].branch)
-        manifests = np.fromiter((one.size_bytes for one in line.versions), np.int64, len(numbers))
+        manifests = np.fromiter(
+            (version.size_bytes for version in line.versions), np.int64, len(numbers)
+        )
         referenced, exclusive = _sums_by_version(account, folder, alone)
         rows["branch"] += [account.survey.lines[folder].branch] * len(numbers)
         rows["version"] += numbers
-        rows["timestamp"] += [_commit_time(one.timestamp_ns) for one in line.versions]
+        rows["timestamp"] += [_commit_time(version.timestamp_ns) for version in line.versions]
         rows["tags"] += [sorted(tags.get(number, ())) for number in numbers]
         rows["manifest_bytes"] += manifests.tolist()
         rows["referenced_bytes"] += (referenced + manifests).tolist()
@@ -476,16 +480,20 @@ def _branch_rows(account: SpaceAccount) -> Iterator[dict[str, Any]]:
     everything = {folder: np.ones(len(line.versions), np.bool_) for folder, line in lines.items()}
     for name, branch in account.survey.branches.items():
         folder = branch_root(name)
-        others = {one: mask for one, mask in everything.items() if one != folder}
-        needed = account.held(others)
+        other_masks = {
+            branch_folder: mask
+            for branch_folder, mask in everything.items()
+            if branch_folder != folder
+        }
+        needed = account.held(other_masks)
         mine = (
             account.held({folder: everything[folder]}) if folder in everything else needed & False
         )
-        own = [one for one in account.survey.files if one.home == folder]
-        unshared = account.references.known([one.identity for one in own])
+        own = [file for file in account.survey.files if file.home == folder]
+        unshared = account.references.numbers_of([file.identity for file in own])
         exclusive = sum(
-            one.size_bytes
-            for one, key in zip(own, unshared.tolist(), strict=True)
+            file.size_bytes
+            for file, key in zip(own, unshared.tolist(), strict=True)
             if key < 0 or not needed[key]
         )
         yield {

@@ -90,7 +90,7 @@ class LineOfVersions:
     @property
     def numbers(self) -> list[int]:
         """The version numbers, oldest first."""
-        return [one.version for one in self.names]
+        return [name.version for name in self.names]
 
 
 class Unusable(NamedTuple):
@@ -127,25 +127,27 @@ class Survey:
 
     def fork_versions(self, branch: str | None) -> dict[int, list[str]]:
         """Return the versions of a branch that other branches started from, with their names."""
-        found: dict[int, list[str]] = {}
+        versions: dict[int, list[str]] = {}
         for name, version in sorted(set(forks(self.branches, branch))):
-            found.setdefault(version, []).append(name)
-        return found
+            versions.setdefault(version, []).append(name)
+        return versions
 
     def tagged_versions(self, branch: str | None) -> dict[int, list[str]]:
         """Return the versions of a branch that have tags, with the names of these."""
-        found: dict[int, list[str]] = {}
+        versions: dict[int, list[str]] = {}
         for name, tag in self.tags.items():
             if tag.branch == branch:
-                found.setdefault(tag.version, []).append(name)
-        return found
+                versions.setdefault(tag.version, []).append(name)
+        return versions
 
     def without(self, tags: Collection[str], branches: Collection[str]) -> Survey:
         """Return the survey as if these tags and branches had no record."""
         return replace(
             self,
-            tags={name: one for name, one in self.tags.items() if name not in tags},
-            branches={name: one for name, one in self.branches.items() if name not in branches},
+            tags={name: tag for name, tag in self.tags.items() if name not in tags},
+            branches={
+                name: branch for name, branch in self.branches.items() if name not in branches
+            },
         )
 
 
@@ -161,14 +163,16 @@ def take_survey(root: Store, *, tolerant: bool = False) -> Survey:
     branches, tags = refs_of(root, unusable)
     folders = _homes(root, listing, branches, unusable)
     usable = set(folders)
-    branches = {name: one for name, one in branches.items() if layout.branch_root(name) in usable}
+    branches = {
+        name: branch for name, branch in branches.items() if layout.branch_root(name) in usable
+    }
     files = tuple(classified(listing, folders))
     listed: dict[str, list[str]] = {folder: [] for folder in folders}
-    for one in files:
-        if one.kind == MANIFEST:
-            listed[one.home].append(one.path.rpartition("/")[2])
+    for file in files:
+        if file.kind == MANIFEST:
+            listed[file.home].append(file.path.rpartition("/")[2])
     lines = {folder: line_of(root, folder, listed[folder], unusable) for folder in folders}
-    manifests = {one.path: one for one in files if one.kind == MANIFEST}
+    manifests = {file.path: file for file in files if file.kind == MANIFEST}
     return Survey(root, files, lines, tags, branches, manifests, tuple(unusable or ()))
 
 
@@ -180,8 +184,8 @@ def refs_of(
     Damaged records are added to ``unusable``; without it, raises FormatError.
     """
     branches = {
-        name: _normal_branch(one)
-        for name, one in _read_all(root, refs.branch_names, refs.read_branch, "branch", unusable)
+        name: _normal_branch(ref)
+        for name, ref in _read_all(root, refs.branch_names, refs.read_branch, "branch", unusable)
     }
     tags = _read_all(root, refs.tag_names, refs.read_tag, "tag", unusable)
     return branches, {name: _normal(tag) for name, tag in tags}
@@ -217,7 +221,9 @@ def branch_folders(root: Store) -> list[str]:
     pylance writes the versions of a new branch before its record.
     """
     prefix = f"{layout.TREE}/"
-    listing = [replace(one, name=prefix + one.name) for one in root.list_recursive(layout.TREE)]
+    listing = [
+        replace(entry, name=prefix + entry.name) for entry in root.list_recursive(layout.TREE)
+    ]
     return _homes(root, listing, refs.branch_names(root))[1:]
 
 
@@ -263,7 +269,8 @@ def line_of(
     names = {*home.list_names(layout.VERSIONS), *listed}
     parsed = (parse_manifest_name(name) for name in names if name.startswith("d"))
     detached = sorted(
-        (one for one in parsed if one is not None and one.detached), key=lambda one: one.version
+        (name for name in parsed if name is not None and name.detached),
+        key=lambda name: name.version,
     )
     branch = folder.removeprefix(f"{layout.TREE}/") or None
     where = f"{home.uri}/{layout.VERSIONS}"
@@ -273,13 +280,13 @@ def line_of(
         if unusable is None:
             raise
         unusable.append(Unusable("line", folder, error))
-        versions = list_versions([one for one in names if not _is_of_first_scheme(one)], where)
+        versions = list_versions([name for name in names if not _is_of_first_scheme(name)], where)
     return LineOfVersions(folder, branch, tuple(versions), tuple(detached))
 
 
 def _is_of_first_scheme(name: str) -> bool:
-    found = parse_manifest_name(name)
-    return found is not None and found.scheme is layout.NamingScheme.V1
+    manifest_name = parse_manifest_name(name)
+    return manifest_name is not None and manifest_name.scheme is layout.NamingScheme.V1
 
 
 def forks(branches: Mapping[str, Branch], of: str | None) -> Iterator[tuple[str, int]]:
@@ -298,27 +305,27 @@ def forks(branches: Mapping[str, Branch], of: str | None) -> Iterator[tuple[str,
 def homes_in(listing: Listing, branches: Iterable[str]) -> list[str]:
     """Return the folders of main ("") and of every branch, known by record or by manifests."""
     marker = f"/{layout.VERSIONS}/"
-    found = {layout.branch_root(name) for name in branches}
-    for one in listing:
-        if one.name.startswith(_TREE):
-            home, sign, name = one.name.rpartition(marker)
+    homes = {layout.branch_root(name) for name in branches}
+    for entry in listing:
+        if entry.name.startswith(_TREE):
+            home, sign, name = entry.name.rpartition(marker)
             if sign and layout.parse_manifest_name(name):
-                found.add(home)
-    return ["", *sorted(found)]
+                homes.add(home)
+    return ["", *sorted(homes)]
 
 
 def classified(listing: Listing, homes: Iterable[str]) -> list[StoredFile]:
     """Classify the files of a listing by branch and kind, sorted by path."""
     folders = set(homes)
     foreign = _foreign_datasets(listing, folders)
-    found = []
-    for one in sorted(listing, key=attrgetter("name")):
-        home, inside = _home_of(one.name, folders)
+    files = []
+    for entry in sorted(listing, key=attrgetter("name")):
+        home, inside = _home_of(entry.name, folders)
         kind, identity = _kind_of(inside)
-        if foreign and one.name.startswith(foreign):
+        if foreign and entry.name.startswith(foreign):
             kind, identity = OTHER, None
-        found.append(StoredFile(one.name, one.size_bytes, one.modified, home, kind, identity))
-    return found
+        files.append(StoredFile(entry.name, entry.size_bytes, entry.modified, home, kind, identity))
+    return files
 
 
 def _home_of(path: str, homes: set[str]) -> tuple[str, str]:
@@ -367,20 +374,20 @@ def _kind_of_version(name: str) -> str:
 
 def staged_version(name: str) -> int | None:
     """Return the version of a manifest that is not under its final name, None for other files."""
-    stem, sign, rest = name.partition(".manifest")
-    if not sign or rest[:1] not in ("#", "-"):
+    stem, sign, after = name.partition(".manifest")
+    if not sign or after[:1] not in ("#", "-"):
         return None
-    found = layout.parse_manifest_name(f"{stem}{sign}")
-    return None if found is None else found.version
+    manifest_name = layout.parse_manifest_name(f"{stem}{sign}")
+    return None if manifest_name is None else manifest_name.version
 
 
 def _foreign_datasets(listing: Listing, homes: set[str]) -> tuple[str, ...]:
     """Return the folders (with a slash) of datasets inside of the folders for data and indices."""
     marker = f"/{layout.VERSIONS}/"
-    found = set()
-    for one in listing:
-        if marker in one.name:
-            home = one.name.partition(marker)[0]
+    folders = set()
+    for entry in listing:
+        if marker in entry.name:
+            home = entry.name.partition(marker)[0]
             if home not in homes:
-                found.add(f"{home}/")
-    return tuple(found)
+                folders.add(f"{home}/")
+    return tuple(folders)

@@ -32,16 +32,20 @@ def take_rows(
     snapshot: Snapshot, projection: Projection, positions: Sequence[int] | pa.Array | np.ndarray
 ) -> pa.Table:
     """Return the rows at ``positions``, in that order. Raises InvalidInputError out of range."""
-    wanted = _positions(positions)
-    if not wanted.size:
+    row_positions = _positions(positions)
+    if not row_positions.size:
         return empty_table(projection.schema)
     ends = row_ends(snapshot)
     total = int(ends[-1]) if ends.size else 0
-    if int(wanted.min()) < 0:
-        raise ArgumentError(f"row {wanted.min()} does not exist; the dataset has {total} rows")
-    if int(wanted.max()) >= total:
-        raise RowRangeError(f"row {wanted.max()} does not exist; the dataset has {total} rows")
-    unique, inverse = np.unique(wanted, return_inverse=True)
+    if int(row_positions.min()) < 0:
+        raise ArgumentError(
+            f"row {row_positions.min()} does not exist; the dataset has {total} rows"
+        )
+    if int(row_positions.max()) >= total:
+        raise RowRangeError(
+            f"row {row_positions.max()} does not exist; the dataset has {total} rows"
+        )
+    unique, inverse = np.unique(row_positions, return_inverse=True)
     tasks = []
     first, threads = 0, 1
     # np.unique without counts would import numpy.ma: 10 ms.
@@ -56,7 +60,7 @@ def take_rows(
         first = stop
     tables = list(run_side_by_side(tasks, threads))
     if not projection.outputs:  # Arrow would forget how many rows the tables have
-        return result_table(projection, [], {}, int(wanted.size))
+        return result_table(projection, [], {}, int(row_positions.size))
     table = pa.concat_tables(tables)
     if np.array_equal(inverse, np.arange(unique.size)):
         return table
@@ -98,11 +102,11 @@ def _positions(positions: Sequence[int] | pa.Array | np.ndarray) -> Ints:
         if array.null_count:
             raise InvalidInputError("row positions must not be null")
         array = array.to_numpy(zero_copy_only=False)
-    found = np.asarray(array)
-    if not found.size:
+    values = np.asarray(array)
+    if not values.size:
         return np.zeros(0, np.int64)
-    if found.ndim != 1 or found.dtype.kind not in "iu":
+    if values.ndim != 1 or values.dtype.kind not in "iu":
         raise ArgumentError(
-            f"row positions are a list of whole numbers, not {found.dtype} with {found.ndim} axes"
+            f"row positions are a list of whole numbers, not {values.dtype} with {values.ndim} axes"
         )
-    return found.astype(np.int64)
+    return values.astype(np.int64)

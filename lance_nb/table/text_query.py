@@ -338,24 +338,24 @@ class PlainText:
         return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else None
 
 
-def text_query(wanted: Any) -> FullTextQuery | PlainText:
+def text_query(query_value: Any) -> FullTextQuery | PlainText:
     """Read the argument ``full_text_query``. Raises InvalidInputError."""
-    if isinstance(wanted, Mapping):
-        unknown = sorted(set(wanted) - {"query", "columns"})
-        if unknown or "query" not in wanted:
-            what = f"does not know {unknown[0]!r}" if unknown else "needs 'query'"
-            raise InvalidInputError(f"full_text_query {what}; it takes 'query' and 'columns'")
-        query, columns = wanted["query"], wanted.get("columns")
+    if isinstance(query_value, Mapping):
+        unknown = sorted(set(query_value) - {"query", "columns"})
+        if unknown or "query" not in query_value:
+            problem = f"does not know {unknown[0]!r}" if unknown else "needs 'query'"
+            raise InvalidInputError(f"full_text_query {problem}; it takes 'query' and 'columns'")
+        query, columns = query_value["query"], query_value.get("columns")
         if isinstance(columns, str):
             columns = [columns]
         if isinstance(query, str):
             names = tuple(columns) if columns else None
             return PlainText(query, names)
-        wanted = query
-    if isinstance(wanted, str):
-        return PlainText(wanted, None)
-    _check_query(wanted)
-    checked: FullTextQuery = wanted
+        query_value = query
+    if isinstance(query_value, str):
+        return PlainText(query_value, None)
+    _check_query(query_value)
+    checked: FullTextQuery = query_value
     _check_depth(checked, 0)
     return checked
 

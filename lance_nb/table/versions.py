@@ -90,11 +90,13 @@ def load_version(home: Store, version: int) -> Manifest:
     try:
         return load_manifest(home, ManifestName(version, NamingScheme.V2))
     except ObjectNotFoundError:
-        found = next((name for name in version_names(home) if name.version == version), None)
-        if found is None:
+        manifest_name = next(
+            (name for name in version_names(home) if name.version == version), None
+        )
+        if manifest_name is None:
             shown = describe_versions(version_names(home))
             raise VersionNotFoundError(home.uri, version, shown) from None
-        return load_manifest(home, found)
+        return load_manifest(home, manifest_name)
 
 
 def load_manifest(home: Store, name: ManifestName) -> Manifest:
@@ -105,11 +107,11 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
     path = manifest_path(name.version, name.scheme)
     tail, size, e_tag = read_marked_tail(home, path, TAIL_BYTES)
     where = f"{home.uri}/{path}"
-    known = cached_manifest(where, tail, size)
-    if known is not None:
+    manifest = cached_manifest(where, tail, size)
+    if manifest is not None:
         if e_tag is not None:
-            cache_manifest(where, tail, size, known, e_tag)
-        return _checked(known, name.version)
+            cache_manifest(where, tail, size, manifest, e_tag)
+        return _checked(manifest, name.version)
     parsed = parse_manifest_tail(tail, size, where)
     for _ in range(2):  # the message may ask for what stands before it
         if isinstance(parsed, int):
@@ -123,9 +125,9 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
 
 def parse_whole(data: bytes | memoryview, where: str, version: int) -> Manifest:
     """Parse a whole manifest file, and check as ``load_manifest`` does."""
-    known = cached_manifest(where, data, len(data), whole=True)
-    if known is not None:
-        return _checked(known, version)
+    cached = cached_manifest(where, data, len(data), whole=True)
+    if cached is not None:
+        return _checked(cached, version)
     manifest = _checked(parse_manifest(data, where), version)
     cache_manifest(where, data, len(data), manifest)
     return manifest

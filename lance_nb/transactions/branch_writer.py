@@ -96,12 +96,12 @@ class BranchUsers:
 
     def words(self) -> list[str]:
         """Name them, one by one."""
-        found = [f"branch {name!r} (from version {at})" for name, at in self.children]
-        found += [f"tag {name!r} (version {at})" for name, at in self.tags]
-        for reader, at in self.readers:
+        users = [f"branch {name!r} (from version {version})" for name, version in self.children]
+        users += [f"tag {name!r} (version {version})" for name, version in self.tags]
+        for reader, version in self.readers:
             shown = refs.MAIN if reader is None else f"branch {reader!r}"
-            found.append(f"{shown} (version {at} reads files that it has merged)")
-        return found
+            users.append(f"{shown} (version {version} reads files that it has merged)")
+        return users
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class BranchDeletion:
             f"deleting branch {self.name!r}: {len(self.versions)} versions, "
             f"{self.num_files} files, {self.size_bytes:,} bytes"
         )
-        return "\n".join([first, *(f"refused: {one}" for one in self.users.words())])
+        return "\n".join([first, *(f"refused: {line}" for line in self.users.words())])
 
 
 def users_of(
@@ -133,16 +133,24 @@ def users_of(
     """Find who needs a branch. ``progress`` gets the number of versions read, and of all."""
     branches = refs.list_branches(root)
     mine = branches[name].identifier if name in branches else ()
-    others = [
-        one
-        for one in (None, *branches)
-        if one != name and not (one is not None and _inherits(branches[one], mine))
+    other_branches = [
+        branch
+        for branch in (None, *branches)
+        if branch != name and not (branch is not None and _inherits(branches[branch], mine))
     ]
-    readers = tuple(_readers({one: place_of(one) for one in others}, place_of(name), progress))
-    tags = {tag: one for tag, one in refs.list_tags(root).items() if one.branch == name}
+    readers = tuple(
+        _readers({branch: place_of(branch) for branch in other_branches}, place_of(name), progress)
+    )
+    tags = {
+        tag: tag_record
+        for tag, tag_record in refs.list_tags(root).items()
+        if tag_record.branch == name
+    }
     pins = () if readers else tuple(_settled_pins(tags, place_of))
-    kept = tuple((tag, one.version) for tag, one in tags.items() if tag not in pins)
-    return BranchUsers(_children(branches, name, mine), kept, readers, pins)
+    tags_kept = tuple(
+        (tag, tag_record.version) for tag, tag_record in tags.items() if tag not in pins
+    )
+    return BranchUsers(_children(branches, name, mine), tags_kept, readers, pins)
 
 
 def _settled_pins(tags: Mapping[str, Tag], place_of: PlaceOf) -> Iterator[str]:
@@ -178,34 +186,34 @@ def _inherits(branch: Branch, mine: Sequence[tuple[int, str]]) -> bool:
 
 
 def _readers(
-    others: Mapping[str | None, CommitPlace], place: CommitPlace, progress: Progress | None
+    other_places: Mapping[str | None, CommitPlace], place: CommitPlace, progress: Progress | None
 ) -> Iterator[tuple[str | None, int]]:
     """Find the branches that read files of a place because they have merged it.
 
-    Those that started from it are not among ``others``: they do so by being its children.
+    Those that started from it are not among ``other_places``: they do so by being its children.
     """
-    wanted = plain_uri(place.home.uri)
-    names = {other: one.slots.list_names()[::-1] for other, one in others.items()}
+    base_place = plain_uri(place.home.uri)
+    names = {other: place.slots.list_names()[::-1] for other, place in other_places.items()}
     done, total = 0, sum(map(len, names.values()))
     for other, versions in names.items():
-        for at, name in enumerate(versions):
+        for position, name in enumerate(versions):
             if progress is not None:
-                progress(done + at, total)
-            if _reads_from(others[other], name, wanted):
+                progress(done + position, total)
+            if _reads_from(other_places[other], name, base_place):
                 yield other, name.version
                 break
         done += len(versions)
 
 
-def _reads_from(place: CommitPlace, name: ManifestName, wanted: tuple[str, str]) -> bool:
+def _reads_from(place: CommitPlace, name: ManifestName, base_place: tuple[str, str]) -> bool:
     try:
         data = place.slots.read(name)
     except ObjectNotFoundError:
         return False  # cleaned up meanwhile
-    found = parse_version(data, name, f"{place.home.uri}/{name.path}")
-    bases = place.locations(found.manifest).present_bases()
-    ids = {one.id for one in bases if plain_uri(one.path) == wanted}
-    return bool(ids) and not ids.isdisjoint(_bases_in_use(found))
+    version = parse_version(data, name, f"{place.home.uri}/{name.path}")
+    bases = place.locations(version.manifest).present_bases()
+    ids = {base.id for base in bases if plain_uri(base.path) == base_place}
+    return bool(ids) and not ids.isdisjoint(_bases_in_use(version))
 
 
 def is_same_place(uri: str, other: str) -> bool:
@@ -214,9 +222,9 @@ def is_same_place(uri: str, other: str) -> bool:
 
 
 def _bases_in_use(version: Version) -> Iterator[int | None]:
-    yield from (one.base_id for one in version.indices)
+    yield from (index.base_id for index in version.indices)
     for fragment in version.manifest.fragments:
-        yield from (one.base_id for one in fragment.files)
+        yield from (file.base_id for file in fragment.files)
         if fragment.deletion_file is not None:
             yield fragment.deletion_file.base_id
 
@@ -246,17 +254,21 @@ class BranchWriter:
         check_branch_name(name)
         parent = self.place_of(target.branch)
         version, size_bytes = locate(parent, target.version, target.tag or "")
-        known = self._known(name)
-        if known is not None and refs.is_absent(self.root, branch_path(name), name):
+        record = self._known(name)
+        if record is not None and refs.is_absent(self.root, branch_path(name), name):
             raise RefConflictError(
                 f"branch {name!r} cannot be created: this file system does not tell capitals "
                 f"apart, and there is a branch of the same name in other ones "
                 f"({', '.join(map(repr, self._alike(name)))}); choose another name"
             )
-        if known is not None:
-            return self._finish(name, known, Target(target.branch, version))
-        there = self._left_version(name, parent, version)
-        uuid = self.environment.new_uuid() if there is None else there.transaction.uuid
+        if record is not None:
+            return self._finish(name, record, Target(target.branch, version))
+        created_version = self._left_version(name, parent, version)
+        uuid = (
+            self.environment.new_uuid()
+            if created_version is None
+            else created_version.transaction.uuid
+        )
         branch = Branch(
             target.branch,
             version,
@@ -267,7 +279,7 @@ class BranchWriter:
         is_interrupted = True
         try:
             create_record(self.root, branch_path(name), branch.to_bytes(), f"branch {name!r}")
-            committed = there or self._first_version(name, branch, uuid)
+            committed = created_version or self._first_version(name, branch, uuid)
             is_interrupted = False
         except LanceError:
             is_interrupted = False
@@ -340,11 +352,11 @@ class BranchWriter:
         has left without a record. Raises RefNotFoundError, RefConflictError.
         """
         check_branch_name(name)
-        known = self._known(name)
-        if known is not None and refs.is_absent(self.root, branch_path(name), name):
+        record = self._known(name)
+        if record is not None and refs.is_absent(self.root, branch_path(name), name):
             raise self._missing(name)  # it is that of a name in other capitals
-        leftovers = [one.name for one in self._files_of(name)]
-        if known is None and not (force and leftovers):
+        leftovers = [entry.name for entry in self._files_of(name)]
+        if record is None and not (force and leftovers):
             raise self._missing(name)
         if not force:
             users = users_of(self.root, self.place_of, name, progress)
@@ -362,7 +374,7 @@ class BranchWriter:
             home.delete(path)
         forget_versions(home)
         self.root.delete(branch_path(name))
-        if known is not None:
+        if record is not None:
             sync_record(self.root, branch_path(name), f"branch {name!r}", "deleted")
         parts = name.split("/")
         for end in range(len(parts), 0, -1):  # folders of other branches hold files, and stay
@@ -375,17 +387,17 @@ class BranchWriter:
 
         Without ``users`` only its folder is listed. Raises RefNotFoundError.
         """
-        known = self._known(check_branch_name(name))
-        if known is None or refs.is_absent(self.root, branch_path(name), name):
+        record = self._known(check_branch_name(name))
+        if record is None or refs.is_absent(self.root, branch_path(name), name):
             raise self._missing(name)
         files = self._files_of(name)
         versions = self.place_of(name).slots.list_names()
         return BranchDeletion(
             name,
-            Target(known.parent_branch, known.parent_version),
-            tuple(sorted(one.version for one in versions)),
+            Target(record.parent_branch, record.parent_version),
+            tuple(sorted(version.version for version in versions)),
             len(files),
-            sum(one.size_bytes for one in files),
+            sum(file.size_bytes for file in files),
             users_of(self.root, self.place_of, name, progress) if users else BranchUsers(),
         )
 
@@ -437,15 +449,15 @@ class BranchWriter:
                 f"complete it, or remove it with branches.delete({name!r})"
             ) from reason
 
-    def _finish(self, name: str, known: Branch, target: Target) -> Committed:
+    def _finish(self, name: str, record: Branch, target: Target) -> Committed:
         """Complete a creation that was interrupted. Raises RefConflictError if it was not."""
         place = self.place_of(name)
         if place.slots.latest() is not None:
             raise RefConflictError(f"branch {name!r} already exists")
-        uuid = _clone_uuid(known)
-        same = (known.parent_branch, known.parent_version) == (target.branch, target.version)
-        if not same or uuid is None or known.identifier[:-1] != self._identifier(target.branch):
-            fork = f"{known.parent_branch or refs.MAIN}:{known.parent_version}"
+        uuid = _clone_uuid(record)
+        same = (record.parent_branch, record.parent_version) == (target.branch, target.version)
+        if not same or uuid is None or record.identifier[:-1] != self._identifier(target.branch):
+            fork = f"{record.parent_branch or refs.MAIN}:{record.parent_version}"
             remedy = "" if uuid is None else f"create it again from {fork} to complete it, or "
             raise RefConflictError(
                 f"branch {name!r} is unfinished: its creation from {fork} or its deletion was "
@@ -454,7 +466,7 @@ class BranchWriter:
                 f"remove it with branches.delete({name!r}) first"
             )
         try:
-            return self._clone(name, known, uuid)
+            return self._clone(name, record, uuid)
         except DatasetAlreadyExistsError as error:
             raise RefConflictError(f"branch {name!r} already exists") from error
 
@@ -467,11 +479,11 @@ class BranchWriter:
         Raises RefConflictError for versions that are anything else.
         """
         place = self.place_of(name)
-        there = place.slots.list_names()
+        manifest_names = place.slots.list_names()
         names = place.home.list_names(VERSIONS)
-        if not there and all(one.startswith(_TEMPORARY) for one in names):
+        if not manifest_names and all(name.startswith(_TEMPORARY) for name in names):
             return None  # of a creation that failed and could not remove its temporary file
-        if [one.version for one in there] == [version]:
+        if [manifest_name.version for manifest_name in manifest_names] == [version]:
             copy = self._copy_at(name, parent, version)
             if copy is not None:
                 return copy
@@ -494,9 +506,11 @@ class BranchWriter:
         source = VersionSource(place.slots, place.locations)
         with suppress(LanceError):  # damaged: it is no copy
             source.head(version)
-            found, made = source.load(version), source.transaction(version)
-            if found.manifest.branch == name and _is_copy(made.operation, parent, version, name):
-                return Committed(found.manifest, found.indices, made)
+            parsed, transaction = source.load(version), source.transaction(version)
+            if parsed.manifest.branch == name and _is_copy(
+                transaction.operation, parent, version, name
+            ):
+                return Committed(parsed.manifest, parsed.indices, transaction)
         return None
 
     # --- looking ----------------------------------------------------------------------------------
@@ -522,8 +536,8 @@ class BranchWriter:
             for other in refs.branch_names(self.root)
             if other.startswith(f"{name}/")
         ]
-        found = self.root.list_recursive(folder)
-        return [one for one in found if not one.name.startswith(tuple(inner))]
+        entries = self.root.list_recursive(folder)
+        return [entry for entry in entries if not entry.name.startswith(tuple(inner))]
 
 
 def _deletion_order(path: str) -> tuple[int, int]:

@@ -113,8 +113,8 @@ class CellConflict:
             return f"{row} was deleted or written again under another row id"
         if self.column is None:
             return f"{row} has other values"
-        values = [None if one is None else one.as_py() for one in (self.base, self.theirs)]
-        before, after = (repr(one)[:60] for one in values)
+        values = [None if value is None else value.as_py() for value in (self.base, self.theirs)]
+        before, after = (repr(value)[:60] for value in values)
         return f"{row}, column {self.column!r}: {before} became {after}"
 
 
@@ -150,12 +150,14 @@ def plan_cells(
         raise InvalidInputError(f"row {min(twice)} is to be deleted and to get new values")
     planned: list[RowRewrite | ColumnRewrite | DeletionPlan] = []
     cells = {row: values for row, values in edits.cells.items() if values}
-    gone = _places(snapshot, sorted(edits.deleted))
+    deleted_places = _places(snapshot, sorted(edits.deleted))
     if cells:
-        alone = stands_alone and not gone
+        alone = stands_alone and not deleted_places
         planned.append(_rewritten(snapshot, cells, options, alone=alone, progress=progress))
-    if gone:
-        losses = tuple(deletion_of(snapshot, fragment, rows) for fragment, rows, _ in gone)
+    if deleted_places:
+        losses = tuple(
+            deletion_of(snapshot, fragment, rows) for fragment, rows, _ in deleted_places
+        )
         planned.append(DeletionPlan(snapshot.version, "", losses))
     return planned
 
@@ -170,15 +172,15 @@ def _places(snapshot: Snapshot, row_ids: Sequence[int]) -> list[tuple[Fragment, 
     positions, ids = positions[order], ids[order]
     ends = row_ends(snapshot)
     owners = ends.searchsorted(positions, side="right")
-    found = []
+    places = []
     for number in np.unique(owners).tolist():
         fragment = snapshot.manifest.fragments[number]
         mine = owners == number
         begin = int(ends[number - 1]) if number else 0
-        found.append(
+        places.append(
             (fragment, live_offsets(snapshot, fragment)[positions[mine] - begin], ids[mine])
         )
-    return found
+    return places
 
 
 def _rewritten(
@@ -190,21 +192,25 @@ def _rewritten(
     progress: Callable[[int], None],
 ) -> RowRewrite | ColumnRewrite:
     schema = snapshot.manifest.schema
-    wanted = {name for values in cells.values() for name in values}
-    for name in sorted(wanted):
+    names = {name for values in cells.values() for name in values}
+    for name in sorted(names):
         check_column(schema, name)
-    part = Schema(tuple(one for one in schema if one.name in wanted), schema.metadata)
+    part = Schema(tuple(field for field in schema if field.name in names), schema.metadata)
     values = _GivenValues(snapshot, cells, part)
     places = _places(snapshot, list(cells))
     values.place(places)
-    found = [(fragment, rows) for fragment, rows, _ in places]
+    fragment_rows = [(fragment, rows) for fragment, rows, _ in places]
     size_bytes = int(snapshot.manifest.fragments.counts().size_bytes.sum())
     is_small = size_bytes < SAVED_BYTES_MIN and not has_blobs(schema)
-    counted = [(fragment, int(rows.size)) for fragment, rows in found]
+    counted = [(fragment, int(rows.size)) for fragment, rows in fragment_rows]
     may_be_columns = alone and not is_small and len(part.fields) < len(schema.fields)
     if may_be_columns and columns_are_cheaper(snapshot, counted, part):
-        return rewrite_columns(snapshot, part, found, values.window(found, progress), options)
-    return rewrite_given(snapshot, part.names, found, values.of_rows, options, progress=progress)
+        return rewrite_columns(
+            snapshot, part, fragment_rows, values.window(fragment_rows, progress), options
+        )
+    return rewrite_given(
+        snapshot, part.names, fragment_rows, values.of_rows, options, progress=progress
+    )
 
 
 class _GivenValues:
@@ -212,13 +218,13 @@ class _GivenValues:
 
     def __init__(self, snapshot: Snapshot, cells: Cells, part: Schema) -> None:
         self._snapshot = snapshot
-        self._columns = project(snapshot.manifest.schema, [quoted([one.name]) for one in part])
+        self._columns = project(snapshot.manifest.schema, [quoted([field.name]) for field in part])
         self._given: dict[str, tuple[U64s, pa.Array]] = {}  # ids, ascending, and their values
         ordered = sorted(cells)
         for column in part.to_arrow():
             rows = [row for row in ordered if column.name in cells[row]]
-            made = given_values([cells[row][column.name] for row in rows], column)
-            self._given[column.name] = np.asarray(rows, np.uint64), made
+            array = given_values([cells[row][column.name] for row in rows], column)
+            self._given[column.name] = np.asarray(rows, np.uint64), array
         self._ids: dict[int, tuple[Ints, U64s]] = {}
 
     def place(self, places: Sequence[tuple[Fragment, Ints, U64s]]) -> None:
@@ -226,36 +232,36 @@ class _GivenValues:
         self._ids = {fragment.id: (rows, ids) for fragment, rows, ids in places}
 
     def window(
-        self, found: Sequence[tuple[Fragment, Ints]], progress: Callable[[int], None]
+        self, selections: Sequence[tuple[Fragment, Ints]], progress: Callable[[int], None]
     ) -> Callable[[Fragment, int, int], pa.Table]:
         """Return what column_rewrite.py asks for the values of some of a fragment's rows."""
-        rows_of = {fragment.id: rows for fragment, rows in found}
+        rows_of = {fragment.id: rows for fragment, rows in selections}
 
         def values(fragment: Fragment, first: int, last: int) -> pa.Table:
             rows = rows_of[fragment.id][first:last]
-            made = self.of_rows(Selected(fragment, rows, rows, {}))
+            table = self.of_rows(Selected(fragment, rows, rows, {}))
             progress(len(rows))
-            return made
+            return table
 
         return values
 
     def of_rows(self, rows: Selected) -> pa.Table:
         """Return the edited columns of some rows."""
-        known, ids = self._ids[rows.fragment.id]
-        mine = ids[np.searchsorted(known, rows.physical)]
+        edited_ids, ids = self._ids[rows.fragment.id]
+        mine = ids[np.searchsorted(edited_ids, rows.physical)]
         table = selected_table(self._snapshot, self._columns, rows)
         columns = []
         for column in table.schema:
-            given_ids, given = self._given[column.name]
+            given_ids, new_values = self._given[column.name]
             place = np.searchsorted(given_ids, mine)
             place = np.minimum(place, given_ids.size - 1)
             is_given = given_ids[place] == mine
-            at = np.where(is_given, place + rows.num_rows, np.arange(rows.num_rows))
-            chunks = [*table.column(column.name).chunks, given]
+            positions = np.where(is_given, place + rows.num_rows, np.arange(rows.num_rows))
+            chunks = [*table.column(column.name).chunks, new_values]
             joined = pa.chunked_array(chunks, column.type)
             if pa.types.is_dictionary(column.type):
                 joined = joined.unify_dictionaries()
-            columns.append(joined.take(pa.array(at)))
+            columns.append(joined.take(pa.array(positions)))
         return pa.Table.from_arrays(columns, schema=table.schema)
 
 
@@ -274,37 +280,37 @@ def carried_over(
         return edits, ()
     names = _same_columns(base, newest, edits)
     rows = [*sorted(edits.cells), *sorted(edits.deleted - edits.cells.keys())]
-    there = _still_there(base, newest, rows)
-    there |= _rewritten_rows(base, newest, [row for row in rows if row not in there], edits)
+    remaining = _still_there(base, newest, rows)
+    remaining |= _rewritten_rows(base, newest, [row for row in rows if row not in remaining], edits)
     conflicts = [
         CellConflict(row, None, edits=_scalars(base, edits.cells.get(row, {})))
         for row in rows
-        if row not in there and (row in edits.cells or not _is_stable(base))
+        if row not in remaining and (row in edits.cells or not _is_stable(base))
     ]
-    edited = [row for row in rows if row in there and row in edits.cells]
+    edited = [row for row in rows if row in remaining and row in edits.cells]
     cells: dict[int, Mapping[str, Any]] = {}
     if edited:
         before = _values(base, edited, list(names))
-        after = _values(newest, [there[row] for row in edited], list(names.values()))
+        after = _values(newest, [remaining[row] for row in edited], list(names.values()))
         differs = {
             old: values_differ(before.column(old), after.column(new)) for old, new in names.items()
         }
-        for at, row in enumerate(edited):
-            kept = {}
+        for position, row in enumerate(edited):
+            carried = {}
             for name, value in _scalars(base, edits.cells[row]).items():
-                theirs = after.column(names[name])[at]
-                if not differs[name][at]:
-                    kept[names[name]] = value
+                theirs = after.column(names[name])[position]
+                if not differs[name][position]:
+                    carried[names[name]] = value
                 elif not is_same_value(value, theirs):
-                    old = before.column(name)[at]
-                    conflicts.append(CellConflict(there[row], name, old, value, theirs))
-            if kept:
-                cells[there[row]] = kept
-    deleted = {row: there[row] for row in rows if row in there and row in edits.deleted}
+                    old = before.column(name)[position]
+                    conflicts.append(CellConflict(remaining[row], name, old, value, theirs))
+            if carried:
+                cells[remaining[row]] = carried
+    deleted = {row: remaining[row] for row in rows if row in remaining and row in edits.deleted}
     changed = _changed_rows(base, newest, deleted)
     conflicts += changed.values()
     left = frozenset(row for row in deleted.values() if row not in changed)
-    old_rows = {new: old for old, new in there.items()}
+    old_rows = {new: old for old, new in remaining.items()}
     return CellEdits(cells, left), _named(base, edits, conflicts, old_rows)
 
 
@@ -318,18 +324,18 @@ def _same_columns(base: Snapshot, newest: Snapshot, edits: CellEdits) -> dict[st
     Raises CommitConflictError if one is gone or has another type.
     """
     before, after = base.manifest.schema, newest.manifest.schema
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in dict.fromkeys(name for values in edits.cells.values() for name in values):
         check_column(before, name)
         old = before.field(quoted([name]))
-        new = next((one for one in after if one.id == old.id), None)
+        new = next((field for field in after if field.id == old.id), None)
         if new is None or new.logical_type != old.logical_type:
             raise CommitConflictError(
                 f"column {name!r} was dropped or cast after version {base.version}, which the edit "
                 "was made for; nothing was committed"
             )
-        found[name] = new.name
-    return found
+        names[name] = new.name
+    return names
 
 
 def _still_there(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> dict[int, int]:
@@ -339,14 +345,16 @@ def _still_there(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> dict[
         return {}
     if not _is_stable(base):
         owners = (ids >> _FRAGMENT_SHIFT).astype(np.int64)
-        before = {one.id: one for one in base.manifest.fragments}
-        after = {one.id: one for one in newest.manifest.fragments}
-        kept = [
-            one
-            for one in np.unique(owners).tolist()
-            if one in before and one in after and _shares_file(before[one], after[one])
+        before = {fragment.id: fragment for fragment in base.manifest.fragments}
+        after = {fragment.id: fragment for fragment in newest.manifest.fragments}
+        remaining = [
+            fragment_id
+            for fragment_id in np.unique(owners).tolist()
+            if fragment_id in before
+            and fragment_id in after
+            and _shares_file(before[fragment_id], after[fragment_id])
         ]
-        ids = ids[np.isin(owners, kept)]
+        ids = ids[np.isin(owners, remaining)]
     positions = positions_of_ids(newest, ids)
     if not positions.size:
         return {}
@@ -487,10 +495,10 @@ def _plain_values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _ids_by_values(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    ids_by_values: dict[str, list[int]] = {}
     for row in rows:
-        found.setdefault(repr([row[name] for name in names]), []).append(row[ROW_ID])
-    return found
+        ids_by_values.setdefault(repr([row[name] for name in names]), []).append(row[ROW_ID])
+    return ids_by_values
 
 
 def _rows_of_same_key(
@@ -519,24 +527,24 @@ def _rows_of_same_key(
     return {old[0]: new[0] for old, new in matches if len(old) == len(new) == 1}
 
 
-def _shares_file(one: Fragment, other: Fragment) -> bool:
-    return not {file.path for file in one.files}.isdisjoint(file.path for file in other.files)
+def _shares_file(fragment: Fragment, other: Fragment) -> bool:
+    return not {file.path for file in fragment.files}.isdisjoint(file.path for file in other.files)
 
 
 def _values(snapshot: Snapshot, rows: Sequence[int], names: Sequence[str]) -> pa.Table:
     positions = choose_positions(snapshot, np.asarray(rows, np.uint64), None, None)
-    columns = project(snapshot.manifest.schema, [quoted([one]) for one in names])
+    columns = project(snapshot.manifest.schema, [quoted([name]) for name in names])
     return take_rows(snapshot, columns, positions)
 
 
 def _scalars(base: Snapshot, values: Mapping[str, Any]) -> dict[str, pa.Scalar]:
     schema = base.manifest.schema.to_arrow()
-    return {name: given_values([one], schema.field(name))[0] for name, one in values.items()}
+    return {name: given_values([value], schema.field(name))[0] for name, value in values.items()}
 
 
-def is_same_value(one: pa.Scalar, other: pa.Scalar) -> bool:
+def is_same_value(scalar: pa.Scalar, other: pa.Scalar) -> bool:
     """Return whether two scalars of a type are equal; null equals null, NaN equals NaN."""
-    pair = (pa.chunked_array([pa.array([value], value.type)]) for value in (one, other))
+    pair = (pa.chunked_array([pa.array([value], value.type)]) for value in (scalar, other))
     return not bool(values_differ(*pair)[0])
 
 
@@ -551,18 +559,20 @@ def _changed_rows(
         return {}
     after = newest.manifest.schema
     shared = {
-        one.name: new.name
-        for one in base.manifest.schema
-        if (new := next((new for new in after if new.id == one.id), None)) is not None
-        and not holds_blobs(one)
+        field.name: new.name
+        for field in base.manifest.schema
+        if (new := next((new for new in after if new.id == field.id), None)) is not None
+        and not holds_blobs(field)
     }
     new_ids = list(rows.values())
     before = _values(base, list(rows), list(shared))
     now = _values(newest, new_ids, list(shared.values()))
-    found: dict[int, CellConflict] = {}
+    conflicts: dict[int, CellConflict] = {}
     for name, called in shared.items():
         differs = values_differ(before.column(name), now.column(called))
-        for at in np.flatnonzero(differs).tolist():
-            values = before.column(name)[at], None, now.column(called)[at]
-            found.setdefault(new_ids[at], CellConflict(new_ids[at], None, *values))
-    return found
+        for row_index in np.flatnonzero(differs).tolist():
+            values = before.column(name)[row_index], None, now.column(called)[row_index]
+            conflicts.setdefault(
+                new_ids[row_index], CellConflict(new_ids[row_index], None, *values)
+            )
+    return conflicts

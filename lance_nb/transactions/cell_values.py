@@ -37,18 +37,18 @@ def given_values(values: Sequence[object], column: pa.Field) -> pa.Array:
 
     Raises InvalidInputError for a value that the column cannot hold as it is.
     """
-    plain = [_plain(one, column.type) for one in values]
-    if not column.nullable and any(one is None or _is_null(one) for one in plain):
+    plain = [_plain(value, column.type) for value in values]
+    if not column.nullable and any(value is None or _is_null(value) for value in plain):
         raise InvalidInputError(f"column {column.name!r} takes no nulls")
     try:
-        made = pa.array(plain, column.type)
-        for value, stored in zip(plain, made, strict=True):
+        array = pa.array(plain, column.type)
+        for value, stored in zip(plain, array, strict=True):
             if not isinstance(value, pa.Scalar):
                 _check_kept(value, stored.as_py(), column.type)
     except _OUTSIDE as exc:
-        bad = next((one for one in plain if not _fits(one, column.type)), plain[0])
+        bad = next((value for value in plain if not _fits(value, column.type)), plain[0])
         raise _refusal(bad, column, exc) from exc
-    return made
+    return array
 
 
 def given_rows(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Table:
@@ -60,7 +60,7 @@ def given_rows(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Ta
         unknown = [name for name in row if name not in schema.names]
         if unknown:
             raise InvalidInputError(f"there is no column {str(unknown[0])[:_SHOWN]!r}")
-    columns = [given_values([row.get(one.name) for row in rows], one) for one in schema]
+    columns = [given_values([row.get(column.name) for row in rows], column) for column in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -75,9 +75,9 @@ def _is_null(value: object) -> bool:
 
 def _fits(value: object, kind: pa.DataType) -> bool:
     try:
-        made = pa.array([value], kind)
+        array = pa.array([value], kind)
         if not isinstance(value, pa.Scalar):
-            _check_kept(value, made[0].as_py(), kind)
+            _check_kept(value, array[0].as_py(), kind)
     except _OUTSIDE:
         return False
     return True
@@ -91,18 +91,18 @@ def _check_kept(value: Any, stored: Any, kind: pa.DataType, depth: int = 0) -> N
     if value is None or stored is None:
         return
     if kinds.is_struct(kind) and isinstance(value, Mapping):
-        names = {kind.field(at).name for at in range(kind.num_fields)}
+        names = {kind.field(index).name for index in range(kind.num_fields)}
         unknown = [key for key in value if key not in names]
         if unknown:
             raise InvalidInputError(f"there is no field {unknown[0]!r}")
-        for at in range(kind.num_fields):
-            part = kind.field(at)
+        for index in range(kind.num_fields):
+            part = kind.field(index)
             _check_kept(value.get(part.name), stored[part.name], part.type, depth + 1)
     elif (kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)) and (
         not isinstance(value, str | bytes)
     ):
-        for one, other in zip(value, stored, strict=True):
-            _check_kept(one, other, kind.value_type, depth + 1)
+        for element, other in zip(value, stored, strict=True):
+            _check_kept(element, other, kind.value_type, depth + 1)
     elif kinds.is_integer(kind) and not isinstance(value, pa.Scalar):
         if isinstance(value, float) and value != stored:
             raise InvalidInputError("a fraction would be cut off")
@@ -132,12 +132,12 @@ def hand_value(value: object, column: pa.Field) -> pa.Array:
         raise InvalidInputError(f"column {column.name!r} is {kind}: its values cannot be typed")
     try:
         if pa.types.is_nested(stored):
-            found = json.loads(value)
-            made = pa.array([found], kind)
-            _check_kept(found, made[0].as_py(), kind)
-            return made
-        made = _from_text(value.strip(), stored)
-        return made if stored == kind else pa.array(made.to_pylist(), kind)
+            parsed = json.loads(value)
+            array = pa.array([parsed], kind)
+            _check_kept(parsed, array[0].as_py(), kind)
+            return array
+        array = _from_text(value.strip(), stored)
+        return array if stored == kind else pa.array(array.to_pylist(), kind)
     except _OUTSIDE as exc:
         raise _refusal(value, column, exc) from exc
 
@@ -153,10 +153,10 @@ def _from_text(written: str, kind: pa.DataType) -> pa.Array:
         # Arrow reads no time of day from text; that of a day is its time.
         moment = pa.array([f"1970-01-01T{written}"]).cast(pa.timestamp(kind.unit))
         return moment.cast(kind)
-    made = pa.array([written]).cast(kind)
-    if kinds.is_floating(kind) and math.isinf(made[0].as_py()) and "inf" not in written.lower():
+    array = pa.array([written]).cast(kind)
+    if kinds.is_floating(kind) and math.isinf(array[0].as_py()) and "inf" not in written.lower():
         raise InvalidInputError("the number is too large")
-    return made
+    return array
 
 
 def _has_offset(written: str) -> bool:

@@ -36,10 +36,10 @@ def write_record(store: Store, sums: Iterable[FileSum]) -> str:
 
     Durable like the files themselves, see ``write_new``. Raises StorageError.
     """
-    known = list(sums)
-    if not known:
+    all_sums = list(sums)
+    if not all_sums:
         return ""
-    content = record_bytes(known)
+    content = record_bytes(all_sums)
     path = record_path(content)
     write_new(store, path, content)
     return path
@@ -62,9 +62,9 @@ class CopiedSums:
 
     def add(self, store: Store, path: str, copy: SummedWriter) -> None:
         """Take the sum of a copy of the file at ``path``. Raises CorruptFileError."""
-        found = FileSum(copy.path, copy.digest, copy.size_bytes)
-        check_sum(self._known.of(store, path), f"{store.uri}/{path}", found)
-        self._found.append(found)
+        file_sum = FileSum(copy.path, copy.digest, copy.size_bytes)
+        check_sum(self._known.of(store, path), f"{store.uri}/{path}", file_sum)
+        self._found.append(file_sum)
 
     def write(self, home: Store) -> None:
         """Write the record of all copies. Raises StorageError."""
@@ -87,12 +87,12 @@ def record_existing(
     ``progress`` is called with the number of files that are done. Raises StorageError; what has
     been recorded until then stays.
     """
-    known = Checksums()
+    checksums = Checksums()
     waiting: dict[str, list[FileSum]] = {}
     stores: dict[str, Store] = {}
     num_files = size_bytes = num_known = 0
     for store, path in files:
-        if known.of(store, path):
+        if checksums.of(store, path):
             num_known += 1
         else:
             size = store.size(path)
@@ -114,7 +114,7 @@ def merge_records(store: Store) -> int:
     Writers may be at work: a file is there before its record is, so of the records that are read
     here no file that is still to be named can be missing. Raises StorageError.
     """
-    names = sorted(one.name for one in store.list(FOLDER) if is_record_name(one.name))
+    names = sorted(entry.name for entry in store.list(FOLDER) if is_record_name(entry.name))
     if len(names) < _MERGED_MIN:
         return 0
     sums: set[FileSum] = set()
@@ -126,13 +126,13 @@ def merge_records(store: Store) -> int:
         except LanceError:
             continue  # verify tells of it
         read.append(path)
-    there = {one.name for one in store.list_recursive("")}
-    left = sorted(one for one in sums if one.path in there)
+    present = {entry.name for entry in store.list_recursive("")}
+    left = sorted(path for path in sums if path.path in present)
     written = {
         write_record(store, left[start : start + _RECORD_FILES])
         for start in range(0, len(left), _RECORD_FILES)
     }
-    gone = [one for one in read if one not in written]
-    for path in gone:
+    merged_names = [name for name in read if name not in written]
+    for path in merged_names:
         store.delete(path)
-    return len(gone)
+    return len(merged_names)

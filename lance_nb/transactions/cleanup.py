@@ -189,7 +189,8 @@ class CleanupExplanation:
     def to_table(self) -> pa.Table:
         """Return the listed files as Arrow: path, kind, bytes, unverified, version, reason."""
         rows = [
-            {name: getattr(one, name) for name in CANDIDATES.names} for one in self.candidate_files
+            {name: getattr(file, name) for name in CANDIDATES.names}
+            for file in self.candidate_files
         ]
         return pa.Table.from_pylist(rows, schema=CANDIDATES)
 
@@ -206,14 +207,14 @@ class CleanupExplanation:
         freed = f"{stats.bytes_removed:,} bytes: {stats.old_versions} versions and {files} files"
         lines = [f"cleanup seen from version {self.read_version} would free {freed}"]
         lines += [
-            f"  {one.size_bytes:>14,}  {one.path}  ({one.reason})"
-            for one in self.candidate_files[:_SHOWN]
+            f"  {file.size_bytes:>14,}  {file.path}  ({file.reason})"
+            for file in self.candidate_files[:_SHOWN]
         ]
         left = len(self.candidate_files) - _SHOWN
         lines += [f"  ... and {left} more: to_table() lists them"] if left > 0 else []
         lines += [
-            f"  version {one.referenced_version} stays: branch {one.name!r} started from it"
-            for one in self.referenced_branches
+            f"  version {branch.referenced_version} stays: branch {branch.name!r} started from it"
+            for branch in self.referenced_branches
         ]
         return "\n".join([*lines, *(f"  {text}" for text in self.warnings)])
 
@@ -222,9 +223,9 @@ def stats_of(deleted: Iterable[Candidate], num_failed: int = 0) -> CleanupStats:
     """Count what was deleted."""
     kinds: Counter[str] = Counter()
     size_bytes = 0
-    for one in deleted:
-        kinds[one.file.kind] += 1
-        size_bytes += one.file.size_bytes
+    for candidate in deleted:
+        kinds[candidate.file.kind] += 1
+        size_bytes += candidate.file.size_bytes
     return CleanupStats(
         size_bytes,
         kinds[MANIFEST],
@@ -263,20 +264,20 @@ def explanation_of(
         stats_of(candidates),
         [
             CleanupCandidateFile(
-                one.file.path,
-                one.file.kind,
-                one.unverified,
-                one.file.size_bytes,
-                one.version,
-                one.reason,
+                name.file.path,
+                name.file.kind,
+                name.unverified,
+                name.file.size_bytes,
+                name.version,
+                name.reason,
             )
-            for one in listed
+            for name in listed
         ],
         is_truncated,
         max_files,
         branches,
         [f"candidate_files truncated to {max_files} entries"] if is_truncated else [],
-        tuple(one.version for one in plan.names),
+        tuple(name.version for name in plan.names),
         pinned,
     )
 
@@ -381,7 +382,7 @@ class Cleanup:
         survey = take_survey(self._root)
         names = self._choose(survey)
         references = self._read(survey, names, ())
-        recent = [one for one in names if not self._is_settled(survey, one)]
+        recent = [name for name in names if not self._is_settled(survey, name)]
         if recent and self._has_recent_unreferenced_files(survey, references):
             self._steps.expect(len(recent))
             references.read(self._store(survey), self._folder, recent, self._steps.tick)
@@ -408,12 +409,12 @@ class Cleanup:
         )
 
     def _age(self, survey: Survey) -> Age:
-        known: dict[int, datetime | None] = {}
+        modified_by_version: dict[int, datetime | None] = {}
 
         def committed(name: ManifestName) -> datetime | None:
-            if name.version not in known:
-                known[name.version] = _commit_time(self._store(survey), name)
-            return known[name.version]
+            if name.version not in modified_by_version:
+                modified_by_version[name.version] = _commit_time(self._store(survey), name)
+            return modified_by_version[name.version]
 
         def stored(name: ManifestName) -> datetime | None:
             file = survey.manifest(self._folder, name)
@@ -422,15 +423,17 @@ class Cleanup:
         return Age(self._now, committed, stored)
 
     def _read(
-        self, survey: Survey, going: Sequence[ManifestName], wanted: Sequence[ManifestName]
+        self, survey: Survey, going: Sequence[ManifestName], needed: Sequence[ManifestName]
     ) -> References:
-        """Read the versions that stay, and ``wanted`` of those that go."""
-        left_out = {one.version for one in going} - {one.version for one in wanted}
+        """Read the versions that stay, and ``needed`` of those that go."""
+        left_out = {name.version for name in going} - {
+            manifest_name.version for manifest_name in needed
+        }
         chosen = {
             folder: [
-                one
-                for one in (*line.names, *line.detached)
-                if folder != self._folder or one.version not in left_out
+                name
+                for name in (*line.names, *line.detached)
+                if folder != self._folder or name.version not in left_out
             ]
             for folder, line in survey.lines.items()
         }
@@ -449,11 +452,11 @@ class Cleanup:
     def _has_recent_unreferenced_files(self, survey: Survey, references: References) -> bool:
         """Return whether there are recent files that no version that was read refers to."""
         return any(
-            one.identity is not None
-            and one.home == self._folder
-            and not references.knows(one.identity)
-            and not self._rule.allows(one)
-            for one in survey.files
+            file.identity is not None
+            and file.home == self._folder
+            and not references.knows(file.identity)
+            and not self._rule.allows(file)
+            for file in survey.files
         )
 
     # --- sweeping ---------------------------------------------------------------------------------
@@ -466,9 +469,13 @@ class Cleanup:
         if done:
             sync_folder(self._store(survey), VERSIONS)
         again = self._look_at_versions(survey, references, plan)
-        others = make_plan(survey, references, self._folder, again.names, self._rule).others
-        planned = {one.file.path for one in plan.others}
-        done += self._delete([one for one in others if one.file.path in planned], failed)
+        other_candidates = make_plan(
+            survey, references, self._folder, again.names, self._rule
+        ).others
+        planned = {candidate.file.path for candidate in plan.others}
+        done += self._delete(
+            [candidate for candidate in other_candidates if candidate.file.path in planned], failed
+        )
         self._remove_folders_of_indices(done)
         merge_records(self._store(survey))
         if self._options.afterwards is not None:
@@ -487,30 +494,30 @@ class Cleanup:
         line = survey.lines[self._folder]
         protection = self._protection(fresh, line)
         stay = {*protection.tags, *protection.forks, *protection.merged}
-        names = [one for one in plan.names if one.version not in stay]
+        names = [name for name in plan.names if name.version not in stay]
         if len(names) == len(plan.names):
             return plan
-        kept = [one for one in plan.names if one.version in stay]
-        references.read(self._store(survey), self._folder, kept)
+        referenced = [name for name in plan.names if name.version in stay]
+        references.read(self._store(survey), self._folder, referenced)
         return make_plan(survey, references, self._folder, names, self._rule)
 
     def _look_at_versions(
         self, survey: Survey, references: References, plan: CleanupPlan
     ) -> CleanupPlan:
         """Read what was committed since the survey, and what was not deleted after all."""
-        gone = {one.version for one in plan.names}
+        versions = {name.version for name in plan.names}
         for folder in sorted({*survey.lines, *branch_folders(self._root)}):
             line = survey.lines.get(folder, LineOfVersions(folder, None, (), ()))
             now = line_of(self._root, folder, [])
             before = set(line.numbers)
-            new = [one for one in now.names if one.version not in before]
-            new += [one for one in now.detached if one not in line.detached]
+            new = [name for name in now.names if name.version not in before]
+            new += [name for name in now.detached if name not in line.detached]
             if folder == self._folder:
-                left = [one for one in now.names if one.version in gone]
-                gone -= {one.version for one in left}
+                left = [name for name in now.names if name.version in versions]
+                versions -= {name.version for name in left}
                 new = left + new
             references.read(survey.store(folder), folder, new)
-        names = tuple(one for one in plan.names if one.version in gone)
+        names = tuple(name for name in plan.names if name.version in versions)
         return replace(plan, names=names)
 
     def _delete(self, candidates: Sequence[Candidate], failed: list[Candidate]) -> list[Candidate]:
@@ -518,24 +525,27 @@ class Cleanup:
         limit = self._options.delete_rate_limit
         local = self._root.scheme in _LOCAL
         threads = 1 if limit or local else self._options.delete_concurrency or THREADS_MAX
-        tasks = (partial(self._delete_one, one, 1 / limit if limit else 0) for one in candidates)
+        tasks = (
+            partial(self._delete_one, candidate, 1 / limit if limit else 0)
+            for candidate in candidates
+        )
         done: list[Candidate] = []
-        for one, is_gone in zip(candidates, run_side_by_side(tasks, threads), strict=True):
-            (done if is_gone else failed).append(one)
+        for candidate, is_gone in zip(candidates, run_side_by_side(tasks, threads), strict=True):
+            (done if is_gone else failed).append(candidate)
             self._steps.tick()
         return done
 
     def _remove_folders_of_indices(self, deleted: Sequence[Candidate]) -> None:
         """Remove the folders that the deletions left empty: each index has one of its own."""
-        files = (one.file.path for one in deleted if one.file.kind == INDEX)
+        files = (candidate.file.path for candidate in deleted if candidate.file.kind == INDEX)
         for folder in sorted({path.rpartition("/")[0] for path in files}):
             remove_empty_folder(self._root, folder)
 
-    def _delete_one(self, one: Candidate, wait_s: float) -> bool:
+    def _delete_one(self, candidate: Candidate, wait_s: float) -> bool:
         if wait_s:
             self._options.environment.sleep(wait_s)
         try:
-            self._root.delete(one.file.path)
+            self._root.delete(candidate.file.path)
         except StorageError:
             return False
         return True
@@ -549,8 +559,8 @@ Losses = frozenset[tuple[str, int, datetime | None]]
 
 def _losses(plan: CleanupPlan) -> Losses:
     """Return what identifies the files that a plan deletes: path, bytes, time of storing."""
-    files = (one.file for one in plan.candidates)
-    return frozenset((one.path, one.size_bytes, one.modified) for one in files)
+    files = (candidate.file for candidate in plan.candidates)
+    return frozenset((file.path, file.size_bytes, file.modified) for file in files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def deep_clone(
     copies = files_to_copy(source, version, target)
     copied = [0, 0]
     sums = CopiedSums() if _wants_checksums(source, version) else None
-    tasks = [partial(_copy, one, target.home, sums) for one in copies]
+    tasks = [partial(_copy, file_copy, target.home, sums) for file_copy in copies]
     for size_bytes in run_side_by_side(tasks, _COPIERS):
         copied = [copied[0] + 1, copied[1] + size_bytes]
         if progress is not None:
@@ -100,8 +100,8 @@ def files_to_copy(source: CommitPlace, version: int, target: CommitPlace) -> lis
     """List the files of a deep clone. Raises DatasetAlreadyExistsError, VersionNotFoundError."""
     if target.slots.latest() is not None:
         raise DatasetAlreadyExistsError(f"a dataset is at {target.home.uri!r} already")
-    found = clone_source(source, version).load(version)
-    return list(files_of(source.locations(found.manifest), found.manifest, found.indices))
+    snapshot = clone_source(source, version).load(version)
+    return list(files_of(source.locations(snapshot.manifest), snapshot.manifest, snapshot.indices))
 
 
 def commit_clone(
@@ -168,7 +168,7 @@ class _Beside:
         folder = _folder(path)
         key = (store.uri, folder)
         if key not in self._known:
-            names = [one.name for one in store.list_recursive(folder) if "/" in one.name]
+            names = [entry.name for entry in store.list_recursive(folder) if "/" in entry.name]
             self._known[key] = {}
             for name in names:
                 self._known[key].setdefault(name.partition("/")[0], []).append(name)
@@ -176,7 +176,7 @@ class _Beside:
         if stem not in self._known[key] and store.scheme == "file":
             # It may be a link to a folder, which a listing of all does not follow.
             inside = store.list_recursive(f"{folder}{stem}")
-            self._known[key][stem] = [f"{stem}/{one.name}" for one in inside]
+            self._known[key][stem] = [f"{stem}/{entry.name}" for entry in inside]
         return self._known[key].get(stem, [])
 
 
@@ -185,12 +185,12 @@ def _folder(path: str) -> str:
 
 
 def _below(store: Store, folder: str, target: str) -> Iterator[tuple[Store, str, str]]:
-    for one in store.list_recursive(folder):
-        yield store, f"{folder}/{one.name}", f"{target}/{one.name}"
+    for entry in store.list_recursive(folder):
+        yield store, f"{folder}/{entry.name}", f"{target}/{entry.name}"
 
 
-def _copy(one: FileCopy, home: Store, sums: CopiedSums | None) -> int:
-    return copy_file(one.store, one.path, home, one.target, sums)
+def _copy(file_copy: FileCopy, home: Store, sums: CopiedSums | None) -> int:
+    return copy_file(file_copy.store, file_copy.path, home, file_copy.target, sums)
 
 
 def copy_file(

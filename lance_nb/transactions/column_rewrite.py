@@ -82,7 +82,9 @@ def with_file(fragment: Fragment, new_file: DataFile | None, fields: Iterable[Fi
     """Return the fragment with one more file, which holds ``fields`` from now on."""
     if new_file is None:
         return fragment
-    return with_columns_in(fragment, new_file, (one.id for top in fields for one in top.walk()))
+    return with_columns_in(
+        fragment, new_file, (nested.id for top in fields for nested in top.walk())
+    )
 
 
 Touched = tuple[Fragment, Ints]
@@ -108,7 +110,7 @@ class ColumnRewrite:
     @property
     def files(self) -> tuple[DataFile, ...]:
         """The files that were written."""
-        return tuple(one.files[-1] for one in self.fragments)
+        return tuple(fragment.files[-1] for fragment in self.fragments)
 
     def operation(self) -> Update:
         """Return the operation."""
@@ -135,7 +137,7 @@ def rewrite_columns(
     Raises CorruptFileError, SchemaMismatchError, StorageError; no file remains then.
     """
     home = snapshot.locations.home
-    columns = project(snapshot.manifest.schema, [quoted([one.name]) for one in part])
+    columns = project(snapshot.manifest.schema, [quoted([field.name]) for field in part])
     copies = BlobCopies(snapshot) if copies is None else copies
     options = copying(options, copies)
     records = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
@@ -153,14 +155,14 @@ def rewrite_columns(
     finally:
         if not is_done:
             _remove(snapshot, changed)
-    fields = tuple(one.id for one in part.walk())
+    fields = tuple(field.id for field in part.walk())
     return ColumnRewrite(tuple(changed), fields, num_rows, offsets)
 
 
 def _remove(snapshot: Snapshot, changed: Iterable[Fragment]) -> None:
-    for one in changed:
+    for row_group in changed:
         try:
-            snapshot.locations.home.delete(one.files[-1].location())
+            snapshot.locations.home.delete(row_group.files[-1].location())
         except LanceError:  # an orphan for cleanup: what went wrong before matters more
             continue
 
@@ -176,7 +178,7 @@ def _batches(
     step = window_rows(snapshot, columns, fragment)
     for start in range(0, confirmed_rows(snapshot, fragment), step):
         stop = min(start + step, confirmed_rows(snapshot, fragment))
-        first, last = (int(one) for one in np.searchsorted(rows, (start, stop)))
+        first, last = (int(edge) for edge in np.searchsorted(rows, (start, stop)))
         physical = np.arange(start, stop, dtype=np.int64)
         if last - first == stop - start:
             yield from values(fragment, first, last).to_batches()
@@ -191,14 +193,14 @@ def _batches(
         yield from old.to_batches()
 
 
-def _like(new: pa.Table, wanted: pa.Schema, schema: Schema) -> pa.Table:
+def _like(new: pa.Table, target_schema: pa.Schema, schema: Schema) -> pa.Table:
     """Return new values in the form of the old ones: bytes of blobs beside stored payloads."""
     arrays = []
-    for field in wanted:
+    for field in target_schema:
         values = new.column(field.name)
         stored = schema.field(quoted([field.name]))
         if holds_blobs(stored):
             arrays.append(fit(values.combine_chunks(), stored, field.type))
         else:
             arrays.append(cast_array(values, field.type))
-    return pa.Table.from_arrays(arrays, schema=wanted)
+    return pa.Table.from_arrays(arrays, schema=target_schema)

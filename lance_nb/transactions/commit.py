@@ -210,20 +210,20 @@ class _Commit:
         """Rebase over every version since the last look; return ours if it is among them."""
         theirs = []
         self._source.load_ahead(range(self._seen + 1, head.version + 1))
-        there = self._source.there(self._seen + 1, head)
-        for version in there:
-            one = self._source.transaction(version)
-            landed = self._landed(version, one, number)
+        present = self._source.present_versions(self._seen + 1, head)
+        for version in present:
+            transaction = self._source.transaction(version)
+            landed = self._landed(version, transaction, number)
             if landed is not None:
                 return landed
-            theirs.append((version, one))
+            theirs.append((version, transaction))
         if theirs and self._options.is_exact:
             raise RetryableCommitConflictError(
                 f"version {head.version} was committed meanwhile, and this change fits version "
                 f"{self._seen} only: look at the newest version and do it again"
             )
-        if len(there) < head.version - self._seen:
-            self._check_gap(there, head)
+        if len(present) < head.version - self._seen:
+            self._check_gap(present, head)
         if theirs:
             from lance_nb.transactions.rebase import rebase
 
@@ -231,7 +231,7 @@ class _Commit:
             self._seen = self._known = head.version
         return None
 
-    def _check_gap(self, there: Sequence[int], head: ManifestName) -> None:
+    def _check_gap(self, present: Sequence[int], head: ManifestName) -> None:
         """Refuse unless our change fits whatever was done in versions that are gone."""
         from lance_nb.transactions.rebase import gap_problem
 
@@ -242,15 +242,15 @@ class _Commit:
         current = self._source.load(head.version).manifest
         problem = gap_problem(self._transaction.operation, before, current)
         if problem is not None:
-            gone = min({*range(self._seen + 1, head.version)} - {*there})
-            raise unknown_change_error(self._place.home.uri, gone, problem)
+            missing = min({*range(self._seen + 1, head.version)} - {*present})
+            raise unknown_change_error(self._place.home.uri, missing, problem)
 
     def _landed(self, version: int, transaction: Transaction, number: int) -> Committed | None:
         if transaction.uuid != self._transaction.uuid:
             return None
-        found = self._source.load(version)
+        parsed = self._source.load(version)
         sync_version(self._place.home, version, transaction.uuid)
-        return Committed(found.manifest, found.indices, transaction, number)
+        return Committed(parsed.manifest, parsed.indices, transaction, number)
 
     def _rebase_context(self, head: ManifestName) -> RebaseContext:
         from lance_nb.transactions.rebase import RebaseContext
@@ -323,8 +323,8 @@ class _Commit:
             if self._source.has(name.version):
                 self._known = name.version
             return None
-        made = version.committed.manifest
-        cache_manifest(made.path, version.data, made.size_bytes, made)
+        manifest = version.committed.manifest
+        cache_manifest(manifest.path, version.data, manifest.size_bytes, manifest)
         write_hint(home, name.version)
         return replace(version.committed, attempts=number)
 
@@ -443,10 +443,10 @@ def find_transaction(place: CommitPlace, uuid: str, since: int = 0) -> int | Non
         if name.version <= since:
             return None
         try:
-            found = transaction_uuid(place.slots.read(name), f"{place.home.uri}/{name.path}")
+            stored_uuid = transaction_uuid(place.slots.read(name), f"{place.home.uri}/{name.path}")
         except (ObjectNotFoundError, CorruptFileError, NotSupportedError):
             continue
-        if found == uuid:
+        if stored_uuid == uuid:
             return name.version
     return None
 
@@ -460,8 +460,8 @@ def find_committed(place: CommitPlace, transaction: Transaction) -> Committed | 
         return None
     source = VersionSource(place.slots, place.locations)
     source.head(version)
-    found = source.load(version)
-    return Committed(found.manifest, found.indices, source.transaction(version))
+    parsed = source.load(version)
+    return Committed(parsed.manifest, parsed.indices, source.transaction(version))
 
 
 # --- several appends as one version ---------------------------------------------------------------
@@ -490,16 +490,20 @@ def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
         raise InvalidInputError("no transactions to commit")
     fragments: list[Fragment] = []
     properties: dict[str, str] = {}
-    for one in transactions:
-        if not isinstance(one.operation, Append) or one.unknown or one.operation.unknown:
-            name = operation_name(one.operation.arm)
+    for transaction in transactions:
+        if (
+            not isinstance(transaction.operation, Append)
+            or transaction.unknown
+            or transaction.operation.unknown
+        ):
+            name = operation_name(transaction.operation.arm)
             raise NotSupportedError(
                 f"only appends that this release knows can be committed in a batch, not {name}"
             )
-        fragments += one.operation.fragments
-        properties |= one.properties
-    read_version = min(one.read_version for one in transactions)
-    name = str(uuid5(_BATCH_NAMESPACE, " ".join(one.uuid for one in transactions)))
+        fragments += transaction.operation.fragments
+        properties |= transaction.properties
+    read_version = min(transaction.read_version for transaction in transactions)
+    name = str(uuid5(_BATCH_NAMESPACE, " ".join(transaction.uuid for transaction in transactions)))
     return Transaction(
         read_version, Append(tuple(fragments)), name, transaction_properties=properties
     )

@@ -112,23 +112,23 @@ class CommitForecast:
             return ()
         if self._is_replanned and isinstance(self._transaction.operation, Rewrite):
             return tuple(self._unchanged(self._transaction.operation, head))
-        found = list(self._pairs(head))
-        if any(one.verdict >= Verdict.RETRYABLE for one in found):
-            return tuple(found)
-        known = [one for one in found if one.operation is not None]
-        return tuple(self._with_rows(found, known, head))
+        encounters = list(self._pairs(head))
+        if any(encounter.verdict >= Verdict.RETRYABLE for encounter in encounters):
+            return tuple(encounters)
+        readable = [encounter for encounter in encounters if encounter.operation is not None]
+        return tuple(self._with_rows(encounters, readable, head))
 
     # --- pair by pair -----------------------------------------------------------------------------
 
     def _pairs(self, head: ManifestName) -> Iterator[Encounter]:
         first = self._transaction.read_version + 1
         self._source.load_ahead(range(first, head.version + 1))
-        there = set(self._source.there(first, head))
+        present = set(self._source.present_versions(first, head))
         total = head.version - first + 1
-        gap = self._gap(head) if len(there) < total else None
+        gap = self._gap(head) if len(present) < total else None
         for version in range(first, head.version + 1):
             self._progress(version - first, total)
-            if version in there:
+            if version in present:
                 yield self._pair(version)
             else:
                 yield Encounter(version, None, gap or Conflict(Verdict.COMPATIBLE))
@@ -151,29 +151,31 @@ class CommitForecast:
         judged = theirs
         if isinstance(theirs, Rewrite) and isinstance(ours, Rewrite):
             judged = with_reuse_index(theirs, version, load)
-        both = both_insert(ours, self._transaction.read_version, theirs, version, load)
-        known = Circumstances(self._affected is not None, both)
-        return Encounter(version, theirs, check(ours, judged, known))
+        keys_of_both = both_insert(ours, self._transaction.read_version, theirs, version, load)
+        circumstances = Circumstances(self._affected is not None, keys_of_both)
+        return Encounter(version, theirs, check(ours, judged, circumstances))
 
     def _unchanged(self, ours: Rewrite, head: ManifestName) -> Iterator[Encounter]:
         """Judge versions by whether the fragments that ours rewrites stayed as they were."""
-        old = {one.id: one for group in ours.all_groups for one in group.old_fragments}
+        old = {
+            fragment.id: fragment for group in ours.all_groups for fragment in group.old_fragments
+        }
         newest = self._source.load(head.version).manifest.fragments.with_ids(old)
         is_fine = newest == old
         first, seen = self._transaction.read_version + 1, old
-        there = set(self._source.there(first, head))
+        present = set(self._source.present_versions(first, head))
         for version in range(first, head.version + 1):
             self._progress(version - first, head.version + 1 - first)
-            if version not in there:
+            if version not in present:
                 yield Encounter(version, None, Conflict(Verdict.COMPATIBLE, "it was cleaned up"))
                 continue
             now = self._source.load(version).manifest.fragments.with_ids(old)
             changed = {number for number in old if now.get(number) != seen.get(number)}
             conflict = Conflict(Verdict.COMPATIBLE)
             if changed and not is_fine:
-                which = enumerate_ids("fragment", changed)
+                subject = enumerate_ids("fragment", changed)
                 conflict = Conflict(
-                    Verdict.RETRYABLE, f"theirs changes {which}, which ours rewrites"
+                    Verdict.RETRYABLE, f"theirs changes {subject}, which ours rewrites"
                 )
             yield Encounter(version, self._operation(version), conflict)
             seen = now
@@ -187,54 +189,58 @@ class CommitForecast:
     # --- rows, and the version that would be made -------------------------------------------------
 
     def _with_rows(
-        self, found: Sequence[Encounter], known: Sequence[Encounter], head: ManifestName
+        self, encounters: Sequence[Encounter], earlier: Sequence[Encounter], head: ManifestName
     ) -> Iterator[Encounter]:
         """Do what the commit does after the pairs: merge deletions, and build the version."""
-        problem = self._rehearse(known, head)
-        shared = {} if problem is None else {one.version: self._shared_rows(one) for one in known}
+        problem = self._rehearse(earlier, head)
+        shared = (
+            {}
+            if problem is None
+            else {encounter.version: self._shared_rows(encounter) for encounter in earlier}
+        )
         is_other = problem is not None and not any(shared.values())
-        blamed = self._blamed(known, problem) if problem is not None and is_other else None
-        for one in found:
-            rows = shared.get(one.version)
+        blamed = self._blamed(earlier, problem) if problem is not None and is_other else None
+        for encounter in encounters:
+            rows = shared.get(encounter.version)
             if rows:
-                yield Encounter(one.version, one.operation, _same_rows(rows), rows)
-            elif one is blamed and problem is not None:
-                yield Encounter(one.version, one.operation, _conflict_of(problem))
-            elif one.verdict is Verdict.REBASABLE and self._common(one):
-                where = enumerate_ids("fragment", self._common(one))
+                yield Encounter(encounter.version, encounter.operation, _same_rows(rows), rows)
+            elif encounter is blamed and problem is not None:
+                yield Encounter(encounter.version, encounter.operation, _conflict_of(problem))
+            elif encounter.verdict is Verdict.REBASABLE and self._common(encounter):
+                where = enumerate_ids("fragment", self._common(encounter))
                 merged = Conflict(Verdict.REBASABLE, _OTHER_ROWS.format(where))
-                yield Encounter(one.version, one.operation, merged)
+                yield Encounter(encounter.version, encounter.operation, merged)
             else:
-                yield one
+                yield encounter
 
-    def _common(self, one: Encounter) -> set[int]:
+    def _common(self, encounter: Encounter) -> set[int]:
         """Return the fragments in which both delete rows."""
         ours = self._transaction.operation
-        if not isinstance(ours, Delete | Update) or one.operation is None:
+        if not isinstance(ours, Delete | Update) or encounter.operation is None:
             return set()
         mine = {fragment.id for fragment in ours.updated_fragments}
-        return mine & set(one.operation.footprint().touched)
+        return mine & set(encounter.operation.footprint().touched)
 
-    def _shared_rows(self, one: Encounter) -> dict[int, Ints]:
+    def _shared_rows(self, encounter: Encounter) -> dict[int, Ints]:
         """Return which of our rows a version deleted, by fragment; none if that is not known."""
-        common = self._common(one)
-        if not common or not self._source.has(one.version - 1):
+        common = self._common(encounter)
+        if not common or not self._source.has(encounter.version - 1):
             return {}
-        before = self._source.load(one.version - 1).manifest
-        after = self._source.load(one.version).manifest
+        before = self._source.load(encounter.version - 1).manifest
+        after = self._source.load(encounter.version).manifest
         old, new = before.fragments.with_ids(common), after.fragments.with_ids(common)
-        found = {}
+        rows_by_fragment = {}
         for number in sorted(common & old.keys() & new.keys()):
             self._progress(0, 0)
             rows = (self._affected or {}).get(number)
             if rows is None or old[number].deletion_file == new[number].deletion_file:
                 continue
             offsets = rows.offsets()
-            gone = self._deleted(after.version, new[number]).contains(offsets)
-            gone &= ~self._deleted(before.version, old[number]).contains(offsets)
-            if gone.any():
-                found[number] = offsets[gone].astype(np.int64)
-        return found
+            newly_deleted = self._deleted(after.version, new[number]).contains(offsets)
+            newly_deleted &= ~self._deleted(before.version, old[number]).contains(offsets)
+            if newly_deleted.any():
+                rows_by_fragment[number] = offsets[newly_deleted].astype(np.int64)
+        return rows_by_fragment
 
     def _deleted(self, version: int, fragment: Fragment) -> DeletionVector:
         if fragment.deletion_file is None:
@@ -245,7 +251,7 @@ class CommitForecast:
             self._deletions[key] = read_deletion_file(locations, fragment)
         return self._deletions[key]
 
-    def _rehearse(self, known: Sequence[Encounter], head: ManifestName) -> LanceError | None:
+    def _rehearse(self, encounters: Sequence[Encounter], head: ManifestName) -> LanceError | None:
         """Rebase and build in memory; return the error that the commit would raise."""
         current = self._source.load(head.version)
         pending = PendingDeletions()
@@ -257,7 +263,10 @@ class CommitForecast:
             pending.add,
             self._affected,
         )
-        theirs = [(one.version, self._source.transaction(one.version)) for one in known]
+        theirs = [
+            (encounter.version, self._source.transaction(encounter.version))
+            for encounter in encounters
+        ]
         apply = ApplyContext(
             current.manifest,
             current.indices,
@@ -276,21 +285,21 @@ class CommitForecast:
             return error
         return None
 
-    def _blamed(self, known: Sequence[Encounter], problem: LanceError) -> Encounter | None:
+    def _blamed(self, encounters: Sequence[Encounter], problem: LanceError) -> Encounter | None:
         """Return the version that an error names, else the last one that touches our fragments."""
         text = str(problem)
-        for one in known:
-            if f" version {one.version}: " in text:
-                return one
-        touching = [one for one in known if self._common(one)]
-        return touching[-1] if touching else known[-1] if known else None
+        for encounter in encounters:
+            if f" version {encounter.version}: " in text:
+                return encounter
+        touching = [encounter for encounter in encounters if self._common(encounter)]
+        return touching[-1] if touching else encounters[-1] if encounters else None
 
 
 def _same_rows(rows: Mapping[int, Ints]) -> Conflict:
-    number = sum(one.size for one in rows.values())
+    number = sum(offsets.size for offsets in rows.values())
     where = enumerate_ids("fragment", rows)
-    what = "row" if number == 1 else "rows"
-    return Conflict(Verdict.RETRYABLE, f"both change {number:,} {what} of {where}")
+    noun = "row" if number == 1 else "rows"
+    return Conflict(Verdict.RETRYABLE, f"both change {number:,} {noun} of {where}")
 
 
 def _conflict_of(error: LanceError) -> Conflict:

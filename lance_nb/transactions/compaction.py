@@ -116,24 +116,24 @@ class CompactionOptions:
             )
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], config: Mapping[str, str]) -> Self:
+    def of(cls, given_options: Mapping[str, Any], config: Mapping[str, str]) -> Self:
         """Read options; None means the default, which the configuration may set.
 
         Raises InvalidInputError, NotSupportedError.
         """
-        known = {one.name: _READERS[str(one.type)] for one in fields(cls)}
+        readers = {field.name: _READERS[str(field.type)] for field in fields(cls)}
         values = {}
-        for name, value in given.items():
-            if name not in known:
+        for name, value in given_options.items():
+            if name not in readers:
                 raise InvalidInputError(
-                    f"Invalid compaction option: {name}. Options: {', '.join(known)}"
+                    f"Invalid compaction option: {name}. Options: {', '.join(readers)}"
                 )
             if value is not None:
-                values[name] = known[name](name, value)
+                values[name] = readers[name](name, value)
         for key, text in config.items():
             name = key.removeprefix(CONFIG_PREFIX)
-            if name != key and name in known and name not in values:
-                values[name] = known[name](key, _from_text(text))
+            if name != key and name in readers and name not in values:
+                values[name] = readers[name](key, _from_text(text))
         return cls(**values)
 
 
@@ -177,7 +177,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _ids(name: str, value: Any) -> frozenset[int]:
-    return frozenset(_number(name, one) for one in value)
+    return frozenset(_number(name, number) for number in value)
 
 
 _READERS: Mapping[str, Callable[[str, Any], Any]] = {
@@ -201,12 +201,12 @@ class CompactionTask:
     @property
     def num_rows(self) -> int:
         """Live rows."""
-        return sum(one.num_rows for one in self.fragments)
+        return sum(fragment.num_rows for fragment in self.fragments)
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the data files that are rewritten, as far as the manifest knows."""
-        return sum(file.size_bytes for one in self.fragments for file in one.files)
+        return sum(file.size_bytes for fragment in self.fragments for file in fragment.files)
 
 
 def plan_compaction(
@@ -217,14 +217,14 @@ def plan_compaction(
     ``indices`` cover what they cover now (table.indices.read_indices). Raises NotSupportedError.
     """
     file_version_of(added_version(snapshot.manifest, options.data_storage_version))  # refuses
-    on_columns = [one for one in indices if not one.is_system]
-    covers = [one.fragment_ids() for one in on_columns]
+    on_columns = [index for index in indices if not index.is_system]
+    covers = [index.fragment_ids() for index in on_columns]
     fixed = BitMap() if options.defer_index_remap is False else covered_by_graphs(on_columns)
     has_row_ids = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
     runs: list[list[tuple[Fragment, bool]]] = [[]]
     last: tuple[bool, ...] | None = None
     for fragment in snapshot.manifest.fragments:
-        coverage = tuple(one is None or fragment.id in one for one in covers)
+        coverage = tuple(covered is None or fragment.id in covered for covered in covers)
         alone, joins = _reasons(fragment, options)
         if fragment.num_deleted_rows and fragment.id in fixed and not has_row_ids:
             alone = joins = False
@@ -244,11 +244,11 @@ def plan_compaction(
 
 def covered_by_graphs(indices: Iterable[IndexMetadata]) -> BitMap:
     """Return the fragments that vector indices with a graph (HNSW) cover."""
-    found = BitMap()
-    for one in indices:
-        if is_graph(one):
-            found |= one.fragment_ids() or BitMap()
-    return found
+    covered = BitMap()
+    for index in indices:
+        if is_graph(index):
+            covered |= index.fragment_ids() or BitMap()
+    return covered
 
 
 def is_graph(index: IndexMetadata) -> bool:
@@ -273,10 +273,10 @@ def _split(
     left = sum(fragment.num_rows for fragment, _ in run)
     part: list[tuple[Fragment, bool]] = []
     rows = 0
-    for one in run:
-        part.append(one)
-        rows += one[0].num_rows
-        left -= one[0].num_rows
+    for size in run:
+        part.append(size)
+        rows += size[0].num_rows
+        left -= size[0].num_rows
         if rows >= target and left >= target:
             yield part
             part, rows = [], 0
@@ -294,7 +294,10 @@ def _within(
         used[0] += len(task.fragments)
         used[1] += task.num_rows
         used[2] += task.size_bytes
-        if any(most is not None and one > most for one, most in zip(used, limits, strict=True)):
+        if any(
+            most is not None and used_size > most
+            for used_size, most in zip(used, limits, strict=True)
+        ):
             return
         yield task
 
@@ -343,12 +346,12 @@ class Rewritten:
     @property
     def num_rows(self) -> int:
         """Rows that were written."""
-        return sum(one.physical_rows for one in self.new_fragments)
+        return sum(new_fragment.physical_rows for new_fragment in self.new_fragments)
 
     @property
     def num_deleted_rows(self) -> int:
         """Rows that are gone now."""
-        return sum(one.num_deleted_rows for one in self.old_fragments)
+        return sum(old_fragment.num_deleted_rows for old_fragment in self.old_fragments)
 
 
 def run_task(
@@ -376,8 +379,8 @@ def run_task(
     extras = [*(lineage if has_ids else ()), *([ROW_ADDRESS] if copies else ())]
     with FragmentWriter(snapshot.manifest.schema, snapshot.locations.home, written) as writer:
         for batch in _rows(snapshot, task, options, extras):
-            for name, known in lineage.items() if has_ids else ():
-                known.append(batch.column(name).to_numpy(zero_copy_only=False))
+            for name, versions in lineage.items() if has_ids else ():
+                versions.append(batch.column(name).to_numpy(zero_copy_only=False))
             rows = batch.drop_columns(extras) if extras else batch
             if copies:
                 rows = copies.batch(rows, batch.column(ROW_ADDRESS).to_numpy())
@@ -399,8 +402,8 @@ def _rows_per_file(num_rows: int, target: int) -> int:
 
 
 def _num_files(fragments: Sequence[Fragment]) -> int:
-    deletions = sum(one.deletion_file is not None for one in fragments)
-    return deletions + sum(len(one.files) for one in fragments)
+    deletions = sum(fragment.deletion_file is not None for fragment in fragments)
+    return deletions + sum(len(fragment.files) for fragment in fragments)
 
 
 def _rows(
@@ -408,11 +411,11 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task, in large batches unless a size is given; they span fragments."""
     columns = [_quoted(name) for name in snapshot.manifest.schema.names]
-    wanted = project(snapshot.manifest.schema, [*columns, *extras])
+    projection = project(snapshot.manifest.schema, [*columns, *extras])
     tasks = plan_tasks(snapshot, fragments=task.fragments)
-    for found, _ in scan_windows(snapshot, wanted, tasks, once=True):
-        yield from cut(found, options.batch_size or max(found.num_rows, 1))
-        del found
+    for batch, _ in scan_windows(snapshot, projection, tasks, once=True):
+        yield from cut(batch, options.batch_size or max(batch.num_rows, 1))
+        del batch
         pa.default_memory_pool().release_unused()  # what decoding took: the next group may differ
 
 
@@ -424,10 +427,12 @@ def _quoted(name: str) -> str:
 
 
 def _row_addrs(snapshot: Snapshot, fragments: Sequence[Fragment]) -> bytes | None:
-    ids = [one.id for one in fragments]
+    ids = [fragment.id for fragment in fragments]
     if ids != sorted(ids):
         return None
-    return address_map((one.id, _live(snapshot, one)) for one in fragments if one.num_rows)
+    return address_map(
+        (fragment.id, _live(snapshot, fragment)) for fragment in fragments if fragment.num_rows
+    )
 
 
 def _live(snapshot: Snapshot, fragment: Fragment) -> BitMap:
@@ -445,18 +450,18 @@ def _with_versions(
 ) -> list[Fragment]:
     """Give the new fragments the versions in which their rows were created and updated."""
     created, updated = (_joined(lineage[name]) for name in (CREATED_AT, LAST_UPDATED_AT))
-    made, start = [], 0
-    for one in fragments:
-        stop = start + one.physical_rows
-        made.append(
+    stamped, start = [], 0
+    for fragment in fragments:
+        stop = start + fragment.physical_rows
+        stamped.append(
             replace(
-                one,
+                fragment,
                 created_at_version_meta=_recorded(created[start:stop]),
                 last_updated_at_version_meta=_recorded(updated[start:stop]),
             )
         )
         start = stop
-    return made
+    return stamped
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:

@@ -53,13 +53,15 @@ _REMEDY = {
 }
 
 
-def check(ours: Operation, theirs: Operation, known: Circumstances = NOTHING_KNOWN) -> Conflict:
+def check(
+    ours: Operation, theirs: Operation, circumstances: Circumstances = NOTHING_KNOWN
+) -> Conflict:
     """Return whether ``ours`` can be committed on top of ``theirs``."""
     rules = _CELLS.get((ours.arm, theirs.arm), _NOT_UNDERSTOOD)
     if not rules:
         return Conflict(Verdict.COMPATIBLE)
     mine, other = ours.footprint(), theirs.footprint()
-    conflicts = (rule.judge(mine, other, known) for rule in rules)
+    conflicts = (rule.judge(mine, other, circumstances) for rule in rules)
     return max(
         (conflict for conflict in conflicts if conflict is not None),
         key=lambda conflict: conflict.verdict,
@@ -72,10 +74,10 @@ def conflict_error(
 ) -> CommitError:
     """Return the error for a retryable or incompatible conflict with ``version``."""
     retryable = conflict.verdict is Verdict.RETRYABLE
-    how = "was overtaken by" if retryable else "is incompatible with"
+    relation = "was overtaken by" if retryable else "is incompatible with"
     text = (
-        f"this {operation_name(ours.arm)} {how} the {operation_name(theirs.arm)} that was committed"
-        f" as version {version}: {conflict.overlap}. "
+        f"this {operation_name(ours.arm)} {relation} the {operation_name(theirs.arm)} that was "
+        f"committed as version {version}: {conflict.overlap}. "
         f"{_REMEDY[conflict.verdict].format(version=version)}"
     )
     return RetryableCommitConflictError(text) if retryable else CommitConflictError(text)

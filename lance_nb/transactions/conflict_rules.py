@@ -122,26 +122,26 @@ def _same_fragments(ours: Footprint, theirs: Footprint, _known: Circumstances) -
 
 
 @_rule("d", "same fragment: merged deletions if the rows are known and differ, else retryable")
-def _same_rows(ours: Footprint, theirs: Footprint, known: Circumstances) -> Conflict | None:
+def _same_rows(ours: Footprint, theirs: Footprint, circumstances: Circumstances) -> Conflict | None:
     common = ours.touched & theirs.touched
     if not common:
         return None
     where = enumerate_ids("fragment", common)
-    gone = common & (ours.removed_fragments | theirs.removed_fragments)
-    if gone:
-        which = enumerate_ids("fragment", gone)
-        return Conflict(_RETRYABLE, f"both change {where}, and {which} is removed as a whole")
-    if not known.knows_rows:
+    removed = common & (ours.removed_fragments | theirs.removed_fragments)
+    if removed:
+        subject = enumerate_ids("fragment", removed)
+        return Conflict(_RETRYABLE, f"both change {where}, and {subject} is removed as a whole")
+    if not circumstances.knows_rows:
         return Conflict(_RETRYABLE, f"both change {where}, and which rows is not known")
     return Conflict(_REBASABLE, f"both change {where}: rebased if their rows differ")
 
 
 @_rule("t", "incompatible if a fragment we change is removed")
 def _target_removed(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
-    gone = ours.changed_fragments & theirs.removed_fragments
-    if not gone:
+    removed = ours.changed_fragments & theirs.removed_fragments
+    if not removed:
         return None
-    return Conflict(_INCOMPATIBLE, f"{enumerate_ids('fragment', gone)} no longer exists")
+    return Conflict(_INCOMPATIBLE, f"{enumerate_ids('fragment', removed)} no longer exists")
 
 
 @_rule("c", "retryable if same field of same fragment")
@@ -155,15 +155,17 @@ def _same_cells(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Co
 
 
 @_rule("u", "retryable if both may insert a row with the same key")
-def _same_new_keys(ours: Footprint, theirs: Footprint, known: Circumstances) -> Conflict | None:
-    mine, others = ours.inserted_keys, theirs.inserted_keys
+def _same_new_keys(
+    ours: Footprint, theirs: Footprint, circumstances: Circumstances
+) -> Conflict | None:
+    mine, their_keys = ours.inserted_keys, theirs.inserted_keys
     if mine is None:
-        if known.both_insert:
+        if circumstances.both_insert:
             return Conflict(_RETRYABLE, "both insert rows, and with which keys is not known")
         return None
-    if others is None:
+    if their_keys is None:
         return Conflict(_RETRYABLE, "ours inserts new keys, theirs does not say which it adds")
-    if mine.may_overlap(others):
+    if mine.may_overlap(their_keys):
         return Conflict(_RETRYABLE, "both may insert a row with the same key")
     return None
 
@@ -197,20 +199,22 @@ def _nullability(ours: Footprint, theirs: Footprint, _known: Circumstances) -> C
 def _modified_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
 ) -> Conflict | None:
-    gone = _dropped_fields({field for field in ours.fields_modified if field >= 0}, theirs)
-    if not gone:
+    dropped = _dropped_fields({field for field in ours.fields_modified if field >= 0}, theirs)
+    if not dropped:
         return None
-    return Conflict(_RETRYABLE, f"theirs drops {enumerate_ids('field', gone)}, which ours rewrites")
+    return Conflict(
+        _RETRYABLE, f"theirs drops {enumerate_ids('field', dropped)}, which ours rewrites"
+    )
 
 
 @_rule("G", "incompatible if a field we replace is dropped")
 def _replaced_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
 ) -> Conflict | None:
-    gone = _dropped_fields({field for _, field in ours.replaced if field >= 0}, theirs)
-    if not gone:
+    dropped = _dropped_fields({field for _, field in ours.replaced if field >= 0}, theirs)
+    if not dropped:
         return None
-    ids = enumerate_ids("field", gone)
+    ids = enumerate_ids("field", dropped)
     return Conflict(_INCOMPATIBLE, f"theirs drops {ids}, whose data ours replaces")
 
 
@@ -219,10 +223,10 @@ def _annotated_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
 ) -> Conflict | None:
     fields = {field for _, field in ours.settings.maps if field >= 0}
-    gone = _dropped_fields(fields, theirs)
-    if not gone:
+    dropped = _dropped_fields(fields, theirs)
+    if not dropped:
         return None
-    ids = enumerate_ids("field", gone)
+    ids = enumerate_ids("field", dropped)
     return Conflict(_INCOMPATIBLE, f"theirs drops {ids}, whose metadata ours changes")
 
 
@@ -257,14 +261,18 @@ def _schema_metadata_incompatible(
 
 @_rule("k", "incompatible if both set the same key, or metadata of the same schema or field")
 def _same_keys(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
-    mine, others = ours.settings, theirs.settings
-    keys = {(kind, key) for kind, field, key in mine.keys & others.keys if field < 0}
+    mine, their_settings = ours.settings, theirs.settings
+    keys = {(kind, key) for kind, field, key in mine.keys & their_settings.keys if field < 0}
     if keys:
         shown = ", ".join(f"{kind} key {key!r}" for kind, key in sorted(keys)[:5])
         return Conflict(_INCOMPATIBLE, f"both set {shown}")
-    whole = (mine.replaced & others.maps) | (others.replaced & mine.maps)
+    whole = (mine.replaced & their_settings.maps) | (their_settings.replaced & mine.maps)
     # Metadata of a schema or field is one thing: pylance refuses two changes of it.
-    same = {one for one in mine.maps & others.maps if one[0] not in (CONFIG, TABLE_METADATA)}
+    same = {
+        entry
+        for entry in mine.maps & their_settings.maps
+        if entry[0] not in (CONFIG, TABLE_METADATA)
+    }
     common = sorted(whole | same)
     if not common:
         return None
@@ -289,13 +297,13 @@ def _same_bases(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Co
 @_rule("w", "incompatible if the same log is merged as far or farther, retryable if less far")
 def _same_logs(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     done = dict(theirs.compacted)
-    both = [(shard, number) for shard, number in ours.compacted if shard in done]
-    for shard, number in both:
+    compacted = [(shard, number) for shard, number in ours.compacted if shard in done]
+    for shard, number in compacted:
         if done[shard] >= number:
             overlap = f"theirs has merged shard {shard} up to generation {done[shard]}"
             return Conflict(_INCOMPATIBLE, overlap)
-    if both:
-        return Conflict(_RETRYABLE, f"both merge the log of shard {both[0][0]}")
+    if compacted:
+        return Conflict(_RETRYABLE, f"both merge the log of shard {compacted[0][0]}")
     return None
 
 
@@ -306,23 +314,27 @@ def _same_logs(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Con
 
 
 def _names(indices: tuple[IndexMetadata, ...]) -> set[str]:
-    return {one.name for one in indices}
+    return {index.name for index in indices}
 
 
 def _indexed_fields(indices: tuple[IndexMetadata, ...]) -> set[int]:
-    return {field for one in indices for field in (*one.fields, *one.covering_fields)}
+    return {field for index in indices for field in (*index.fields, *index.covering_fields)}
 
 
 @_rule("i", "retryable if both change the same index")
 def _same_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
-    built, others = _names(ours.new_indices), _names(theirs.new_indices)
-    removed, gone = _names(ours.removed_indices), _names(theirs.removed_indices)
+    built, other_names = _names(ours.new_indices), _names(theirs.new_indices)
+    removed, their_names = _names(ours.removed_indices), _names(theirs.removed_indices)
     # Building on while the other drops the index, one way or the other.
-    dropped = ((built - removed) & gone) | ((others - gone) & removed)
-    common = (built & others) | dropped
-    mine = {one.uuid: one.name for one in ours.removed_indices}
-    twice = {mine[one.uuid] for one in theirs.removed_indices if one.uuid in mine}
-    common |= twice & (built | others)
+    dropped = ((built - removed) & their_names) | ((other_names - their_names) & removed)
+    common = (built & other_names) | dropped
+    mine = {removed_index.uuid: removed_index.name for removed_index in ours.removed_indices}
+    twice = {
+        mine[removed_index.uuid]
+        for removed_index in theirs.removed_indices
+        if removed_index.uuid in mine
+    }
+    common |= twice & (built | other_names)
     if not common:
         return None
     return Conflict(_RETRYABLE, f"both change index {', '.join(map(repr, sorted(common)))}")
@@ -337,20 +349,24 @@ def _index_covers(ours: Footprint, theirs: Footprint, _known: Circumstances) -> 
     index, rewrite = (ours, theirs) if ours.new_indices else (theirs, ours)
     if REUSE_INDEX in _names(index.new_indices):
         return _reuse_index_and_rewrite(index, rewrite)
-    for one in index.new_indices:
-        covered = one.fragment_ids()
+    for new_index in index.new_indices:
+        covered = new_index.fragment_ids()
         if covered is None:
             return Conflict(
-                _RETRYABLE, f"index {one.name!r} does not say which fragments it covers"
+                _RETRYABLE, f"index {new_index.name!r} does not say which fragments it covers"
             )
         moved = {fragment for fragment in rewrite.touched if fragment in covered}
         if not moved:
             continue
         # A fragment-reuse index says where the rows went, if a group went as a whole.
-        if rewrite.carries_reuse_index and one.kind != "NGram" and _whole_groups(rewrite, covered):
+        if (
+            rewrite.carries_reuse_index
+            and new_index.kind != "NGram"
+            and _whole_groups(rewrite, covered)
+        ):
             continue
         ids = enumerate_ids("fragment", moved)
-        return Conflict(_RETRYABLE, f"index {one.name!r} covers {ids}, whose rows moved")
+        return Conflict(_RETRYABLE, f"index {new_index.name!r} covers {ids}, whose rows moved")
     return None
 
 
@@ -399,8 +415,8 @@ def _wal_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Con
     index, other = (ours, theirs) if ours.new_indices else (theirs, ours)
     if WAL_INDEX not in _names(index.new_indices):
         return None
-    what = "a changed schema" if other.field_ids is not None else "merged logs"
-    return Conflict(_RETRYABLE, f"the write-ahead-log index has to be built anew for {what}")
+    change = "a changed schema" if other.field_ids is not None else "merged logs"
+    return Conflict(_RETRYABLE, f"the write-ahead-log index has to be built anew for {change}")
 
 
 @_rule(
@@ -417,9 +433,9 @@ def _log_state(ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Co
 def _indexed_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
 ) -> Conflict | None:
-    gone = _dropped_fields(_indexed_fields(ours.new_indices), theirs)
-    if not gone:
+    dropped = _dropped_fields(_indexed_fields(ours.new_indices), theirs)
+    if not dropped:
         return None
     return Conflict(
-        _INCOMPATIBLE, f"theirs drops {enumerate_ids('field', gone)}, which ours indexes"
+        _INCOMPATIBLE, f"theirs drops {enumerate_ids('field', dropped)}, which ours indexes"
     )

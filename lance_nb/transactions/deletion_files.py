@@ -63,12 +63,12 @@ def write_deletion_file(
 
     Without ``file_type``, the form that pylance would choose. ``checksums``: its sum is recorded.
     """
-    found = name_deletion_file(read_version, vector, environment.new_uuid, file_type)
-    path, data = found.location(fragment_id), vector.to_bytes(found.file_type)
+    deletion_file = name_deletion_file(read_version, vector, environment.new_uuid, file_type)
+    path, data = deletion_file.location(fragment_id), vector.to_bytes(deletion_file.file_type)
     home.write(path, data)
     if checksums:
         write_record(home, [sum_of(path, data)])
-    return found
+    return deletion_file
 
 
 def read_deletion_file(locations: Locations, fragment: Fragment) -> DeletionVector:
@@ -107,7 +107,7 @@ class PendingDeletions:
         tasks = [partial(self._write_one, home, path) for path in self.vectors]
         with synced_together():
             written = run_all(tasks) if is_far(home) else [task() for task in tasks]
-            write_record(home, [one for one in written if one is not None])
+            write_record(home, [file_sum for file_sum in written if file_sum is not None])
         return list(self.vectors)
 
     @property

@@ -62,31 +62,31 @@ class DeletionPlan:
     @property
     def num_rows(self) -> int:
         """Rows that are deleted."""
-        return sum(len(one.rows) for one in self.fragments)
+        return sum(len(fragment.rows) for fragment in self.fragments)
 
     @property
     def affected_rows(self) -> Mapping[int, DeletionVector]:
         """Offsets that are deleted, by fragment id."""
-        return {one.fragment.id: one.rows for one in self.fragments}
+        return {fragment.fragment.id: fragment.rows for fragment in self.fragments}
 
     def changes(self, pending: PendingDeletions) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
         """Return the fragments that change and the ids of those that vanish.
 
         The vectors of the fragments that change are added to ``pending``.
         """
-        kept, gone = [], []
-        for one in self.fragments:
-            if one.is_whole:
-                gone.append(one.fragment.id)
+        updated, removed = [], []
+        for fragment in self.fragments:
+            if fragment.is_whole:
+                removed.append(fragment.fragment.id)
                 continue
-            file = pending.add(one.fragment.id, self.read_version, one.merged)
-            kept.append(replace(one.fragment, deletion_file=file))
-        return tuple(kept), tuple(gone)
+            file = pending.add(fragment.fragment.id, self.read_version, fragment.merged)
+            updated.append(replace(fragment.fragment, deletion_file=file))
+        return tuple(updated), tuple(removed)
 
     def operation(self, pending: PendingDeletions) -> Delete:
         """Return the operation."""
-        kept, gone = self.changes(pending)
-        return Delete(kept, gone, self.predicate)
+        updated, removed = self.changes(pending)
+        return Delete(updated, removed, self.predicate)
 
 
 def plan_deletion(
@@ -102,13 +102,13 @@ def plan_deletion(
         indexed = _rows_by_fragment(snapshot, chosen)
         named = tuple(deletion_of(snapshot, fragment, offsets) for fragment, offsets in indexed)
         return DeletionPlan(snapshot.version, condition.text, named)
-    whole = [one for one in among if _is_whole(one)]
-    rest = tuple(one for one in among if not _is_whole(one))
-    plans = {one.fragment.id: one for one in _deletions_of_whole(snapshot, condition, whole)}
-    for fragment, rows in _rows_by_fragment(snapshot, RowChoice(condition, rest)):
+    whole = [fragment for fragment in among if _is_whole(fragment)]
+    partial_fragments = tuple(fragment for fragment in among if not _is_whole(fragment))
+    plans = {plan.fragment.id: plan for plan in _deletions_of_whole(snapshot, condition, whole)}
+    for fragment, rows in _rows_by_fragment(snapshot, RowChoice(condition, partial_fragments)):
         plans[fragment.id] = deletion_of(snapshot, fragment, rows)
-    found = tuple(plans[one.id] for one in among if one.id in plans)
-    return DeletionPlan(snapshot.version, condition.text, found)
+    plans_of_fragments = tuple(plans[fragment.id] for fragment in among if fragment.id in plans)
+    return DeletionPlan(snapshot.version, condition.text, plans_of_fragments)
 
 
 def _is_whole(fragment: Fragment) -> bool:
@@ -122,9 +122,9 @@ def _deletions_of_whole(
 ) -> Iterator[FragmentDeletion]:
     """Return what fragments without deleted rows lose; the filter's bits are kept as bits."""
     passing = passing_bits(snapshot, condition, fragments)
-    for _, pieces in groupby(passing, key=lambda one: one[0].id):
+    for _, pieces in groupby(passing, key=lambda pair: pair[0].id):
         listed = list(pieces)
-        bits = pa.concat_arrays([one for _, one in listed])
+        bits = pa.concat_arrays([mask for _, mask in listed])
         if bits.true_count:
             rows = DeletionVector.from_bits(packed_bits(bits))
             yield FragmentDeletion(listed[0][0], rows, rows)
@@ -132,8 +132,8 @@ def _deletions_of_whole(
 
 def plan_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> DeletionPlan:
     """Delete rows of one fragment by their offset in it; those deleted already do not count."""
-    known = _deleted(snapshot, fragment)
-    fresh = offsets if known is None else offsets[~known.contains(offsets)]
+    deleted = _deleted(snapshot, fragment)
+    fresh = offsets if deleted is None else offsets[~deleted.contains(offsets)]
     plans = (deletion_of(snapshot, fragment, fresh),) if fresh.size else ()
     return DeletionPlan(snapshot.version, "", plans)
 
@@ -141,8 +141,11 @@ def plan_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> Delet
 def _rows_by_fragment(snapshot: Snapshot, choice: RowChoice) -> Iterator[tuple[Fragment, Ints]]:
     rows = select_rows(snapshot, choice, project(snapshot.manifest.schema, []))
     for _, windows in groupby(rows, key=attrgetter("fragment.id")):
-        found: list[Selected] = list(windows)
-        yield found[0].fragment, np.concatenate([one.physical for one in found])
+        windows_of_fragment: list[Selected] = list(windows)
+        yield (
+            windows_of_fragment[0].fragment,
+            np.concatenate([selection.physical for selection in windows_of_fragment]),
+        )
 
 
 def deletion_of(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> FragmentDeletion:
@@ -150,8 +153,8 @@ def deletion_of(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> Fragme
     mask = np.zeros(confirmed_rows(snapshot, fragment), np.bool_)
     mask[offsets] = True
     rows = DeletionVector.from_mask(mask)
-    known = _deleted(snapshot, fragment)
-    return FragmentDeletion(fragment, rows, rows if known is None else rows | known)
+    deleted = _deleted(snapshot, fragment)
+    return FragmentDeletion(fragment, rows, rows if deleted is None else rows | deleted)
 
 
 def _deleted(snapshot: Snapshot, fragment: Fragment) -> DeletionVector | None:
@@ -164,10 +167,12 @@ def united_deletions(plans: Sequence[DeletionPlan]) -> DeletionPlan:
     if len(plans) == 1:
         return plans[0]
     by_fragment: dict[int, FragmentDeletion] = {}
-    for one in (one for plan in plans for one in plan.fragments):
-        known = by_fragment.get(one.fragment.id, one)
-        rows, merged = known.rows | one.rows, known.merged | one.merged
-        by_fragment[one.fragment.id] = FragmentDeletion(one.fragment, rows, merged)
+    for fragment_plan in (fragment_plan for plan in plans for fragment_plan in plan.fragments):
+        united = by_fragment.get(fragment_plan.fragment.id, fragment_plan)
+        rows, merged = united.rows | fragment_plan.rows, united.merged | fragment_plan.merged
+        by_fragment[fragment_plan.fragment.id] = FragmentDeletion(
+            fragment_plan.fragment, rows, merged
+        )
     texts = list(dict.fromkeys(plan.predicate for plan in plans))
-    text = texts[0] if len(texts) == 1 else " OR ".join(f"({one})" for one in texts)
+    text = texts[0] if len(texts) == 1 else " OR ".join(f"({term})" for term in texts)
     return DeletionPlan(plans[0].read_version, text, tuple(by_fragment.values()))

@@ -87,7 +87,11 @@ def check_new_files(
     Raises ObjectNotFoundError for a file that is not there, CorruptFileError for one of another
     size, StorageError.
     """
-    before = {} if current is None else current.fragments.with_ids(one.id for one in built.fresh)
+    before = (
+        {}
+        if current is None
+        else current.fragments.with_ids(fragment.id for fragment in built.fresh)
+    )
     files = [
         file
         for fragment in built.fresh
@@ -204,7 +208,9 @@ def check_contents(
     InvalidInputError for a fragment that could not be read, or read wrongly, SchemaMismatchError
     for a column of another name in a Merge, StorageError.
     """
-    before = {} if current is None else current.fragments.with_ids(one.id for one in fresh)
+    before = (
+        {} if current is None else current.fragments.with_ids(fragment.id for fragment in fresh)
+    )
     by_name = isinstance(operation, Merge)
     pairs = [(fragment, before.get(fragment.id)) for fragment in fresh]
     step = max(-(-len(pairs) // (4 * THREADS_MAX)), 1)
@@ -233,9 +239,10 @@ def _check_all(
             if _has_new_deletions(fragment, before):
                 _check_deletions(snapshot, fragment)
         except CorruptFileError as error:
-            found = f"{error.place}: " * bool(error.place)
+            problem_place = f"{error.place}: " * bool(error.place)
             raise InvalidInputError(
-                f"fragment {fragment.id} of this commit could not be read: {error.path}: {found}"
+                f"fragment {fragment.id} of this commit could not be read: {error.path}: "
+                f"{problem_place}"
                 f"expected {error.expected}, found {error.found}. Nothing was committed; give the "
                 "fragment as write_fragments returned it"
             ) from error
@@ -260,7 +267,7 @@ def _check_required(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> N
     described = reader.schema.fields if isinstance(reader, FileReader) else ()
     by_name = {field.name: field for field in described}
     for field in required:
-        is_held = any(one.id in file.fields for one in field.walk())
+        is_held = any(nested.id in file.fields for nested in field.walk())
         if is_held and not _excludes_nulls(by_name.get(field.name), field):
             check_values(snapshot, fragment, field.name)
 

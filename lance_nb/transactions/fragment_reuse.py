@@ -48,33 +48,35 @@ def unneeded_entries(indices: Sequence[IndexMetadata], load: LoadIndices) -> set
     ``indices`` cover what they cover now; ``load`` returns the indices of a version, None when it
     is not there any more. Raises NotSupportedError.
     """
-    reuse = next((one for one in indices if one.name == REUSE_INDEX), None)
+    reuse = next((index for index in indices if index.name == REUSE_INDEX), None)
     if reuse is None:
         return set()
-    known = entries(inline_details(reuse))
+    known_entries = entries(inline_details(reuse))
     built_on: dict[int, AbstractSet[bytes]] = {}
-    on_columns = [one for one in indices if not one.is_system]
-    for version in {one.dataset_version for one in on_columns}:
-        found = load(version) or ()
-        there = next((one for one in found if one.name == REUSE_INDEX), None)
-        built_on[version] = set() if there is None else set(entries(inline_details(there)))
-    gone = set()
-    for at, entry in enumerate(known):
-        reached = _reached(known, at)
-        if not any(_needs(one, entry, reached, built_on) for one in on_columns):
-            gone.add(at)
-    return gone
+    on_columns = [index for index in indices if not index.is_system]
+    for version in {index.dataset_version for index in on_columns}:
+        indices_then = load(version) or ()
+        reuse_index = next((index for index in indices_then if index.name == REUSE_INDEX), None)
+        built_on[version] = (
+            set() if reuse_index is None else set(entries(inline_details(reuse_index)))
+        )
+    unneeded = set()
+    for index, entry in enumerate(known_entries):
+        reached = _reached(known_entries, index)
+        if not any(_needs(index, entry, reached, built_on) for index in on_columns):
+            unneeded.add(index)
+    return unneeded
 
 
-def _reached(known: Sequence[bytes], position: int) -> set[int]:
+def _reached(known_entries: Sequence[bytes], position: int) -> set[int]:
     """Return the fragments of an entry, and those that came out of them later."""
     reached: set[int] = set()
-    for old, new in moves_of(known[position]):
+    for old, new in moves_of(known_entries[position]):
         reached |= old | new
     changed = True
     while changed:
         changed = False
-        for entry in known:
+        for entry in known_entries:
             for old, new in moves_of(entry):
                 if old & reached and not new <= reached:
                     reached |= new
@@ -91,7 +93,7 @@ def _needs(
     if entry in built_on[index.dataset_version]:
         return False
     covered = index.fragment_ids()
-    return covered is None or any(one in covered for one in reached)
+    return covered is None or any(fragment_id in covered for fragment_id in reached)
 
 
 def recorded_groups(
@@ -113,30 +115,30 @@ def recorded_groups(
         )
     if has_row_ids or defer is False:
         return []
-    on_columns = [one for one in indices if not one.is_system]
-    covered = [_covering(on_columns, one) for one in groups]
+    on_columns = [index for index in indices if not index.is_system]
+    covered = [_covering(on_columns, group) for group in groups]
     positions = [
-        at
-        for at, group in enumerate(groups)
+        number
+        for number, group in enumerate(groups)
         if group.row_addrs is not None
-        and not (group.num_deleted_rows and any(map(is_graph, covered[at])))
+        and not (group.num_deleted_rows and any(map(is_graph, covered[number])))
     ]
-    return positions if any(covered[at] for at in positions) else []
+    return positions if any(covered[position] for position in positions) else []
 
 
 def with_record(
-    known: Sequence[IndexMetadata],
+    indices: Sequence[IndexMetadata],
     version: int,
     moved: Sequence[MovedGroup],
     *,
     uuid: str,
     created_at_ms: int,
 ) -> IndexMetadata:
-    """Return the fragment-reuse index (the one in ``known``, or a new one) with one more entry.
+    """Return the fragment-reuse index (the one in ``indices``, or a new one) with one more entry.
 
     ``version`` is the one that the rewrite is committed on. Raises NotSupportedError.
     """
-    old = next((one for one in known if one.name == REUSE_INDEX), None)
+    old = next((index for index in indices if index.name == REUSE_INDEX), None)
     details = with_entry(b"" if old is None else inline_details(old), version, moved)
     return IndexMetadata(
         uuid,
@@ -152,8 +154,8 @@ def with_record(
 
 
 def _covering(indices: Sequence[IndexMetadata], group: Rewritten) -> list[IndexMetadata]:
-    ids = BitMap(one.id for one in group.old_fragments)
-    found = []
+    ids = BitMap(old_fragment.id for old_fragment in group.old_fragments)
+    covering = []
     for index in indices:
         covered = index.fragment_ids()
         if covered is None:
@@ -165,5 +167,5 @@ def _covering(indices: Sequence[IndexMetadata], group: Rewritten) -> list[IndexM
                 f"only {list(covered & ids)} of them by now: plan the compaction again"
             )
         if inside:
-            found.append(index)
-    return found
+            covering.append(index)
+    return covering

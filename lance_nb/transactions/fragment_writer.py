@@ -89,9 +89,9 @@ def joined_batches(
 def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     if len(batches) < 2:
         return batches
-    parts = zip(*(one.columns for one in batches), strict=True)
+    parts = zip(*(batch.columns for batch in batches), strict=True)
     try:
-        columns = [concatenated(one) for one in parts]
+        columns = [concatenated(column_parts) for column_parts in parts]
     except NotSupportedError:  # the dictionaries of all are more than the keys can number
         return batches
     if not columns:
@@ -227,17 +227,17 @@ class FragmentWriter:
         self._close_file()
         self._record_sums()
         self._is_finished = True
-        return [_fragment(self._place(at), one) for at, one in enumerate(self._files)]
+        return [_fragment(self._place(position), file) for position, file in enumerate(self._files)]
 
     def _record_sums(self) -> None:
         """Write the checksums of all files, one record in each place that has some."""
-        for at, place in enumerate(self._places[: len(self._files)]):
-            mine = self._files[at :: len(self._places)]
-            write_record(place.store, (one for file in mine for one in file.sums))
+        for position, place in enumerate(self._places[: len(self._files)]):
+            mine = self._files[position :: len(self._places)]
+            write_record(place.store, (file_sum for file in mine for file_sum in file.sums))
 
     def progress(self) -> WriteProgress:
         """Tell how far the writing is."""
-        size = sum(one.size_bytes for one in self._files)
+        size = sum(file.size_bytes for file in self._files)
         if self._open is not None:
             size += self._open.size_bytes
         return WriteProgress(self._num_rows, size, len(self._files))
@@ -281,9 +281,9 @@ class FragmentWriter:
         if self._is_finished and kind is None:
             return
         paths = [
-            (self._place(at).store, path)
-            for at, one in enumerate(self._files)
-            for path in (one.path, *one.sidecars)
+            (self._place(position).store, path)
+            for position, file in enumerate(self._files)
+            for path in (file.path, *file.sidecars)
         ]
         if self._open is not None:
             self._open.abort()
@@ -324,7 +324,7 @@ def copying(options: WriteOptions, copies: BlobCopies) -> WriteOptions:
 
 def _payload_runs(batch: pa.RecordBatch, run_bytes: int) -> Iterator[pa.RecordBatch]:
     """Cut a batch whose stored payloads are large, for the same reason."""
-    sizes = [one for one in map(stored_bytes, batch.columns) if one is not None]
+    sizes = [size for size in map(stored_bytes, batch.columns) if size is not None]
     if not sizes:
         yield batch
         return
@@ -352,7 +352,7 @@ class UncommittedFiles:
 
     def add(self, files: Iterable[DataFile]) -> None:
         """Take care of files."""
-        self._paths += [one.location() for one in files]
+        self._paths += [file.location() for file in files]
 
     def offer(self) -> None:
         """Let the files stay from now on."""

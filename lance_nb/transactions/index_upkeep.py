@@ -67,12 +67,12 @@ def cover_rewritten(draft: Draft, moves: Sequence[Move], remapped: AbstractSet[s
     An index that knows rows by address covers neither, unless its uuid is in ``remapped``. Raises
     InvalidInputError.
     """
-    gone = BitMap(fragment for old, _ in moves for fragment in old)
+    rewritten = BitMap(fragment for old, _ in moves for fragment in old)
 
     def cover(index: IndexMetadata, covered: BitMap) -> BitMap:
         if index.uuid in remapped or index.is_system:
             return covered
-        return _moved(index, covered, moves) if index.kind in ROW_ID_KINDS else covered - gone
+        return _moved(index, covered, moves) if index.kind in ROW_ID_KINDS else covered - rewritten
 
     _change_coverage(draft, cover)
 
@@ -84,14 +84,16 @@ def remap(
 
     Raises InvalidInputError if the index does not say what it covers.
     """
-    for position, one in enumerate(draft.indices):
-        if one.uuid != old_id:
+    for position, index in enumerate(draft.indices):
+        if index.uuid != old_id:
             continue
-        covered = one.fragment_ids()
+        covered = index.fragment_ids()
         if covered is None:
-            raise InvalidInputError(f"index {one.name!r} does not say what it covers: no remapping")
-        bitmap = _moved(one, covered, moves).serialize()
-        draft.indices[position] = replace(one, uuid=new_id, files=files, fragment_bitmap=bitmap)
+            raise InvalidInputError(
+                f"index {index.name!r} does not say what it covers: no remapping"
+            )
+        bitmap = _moved(index, covered, moves).serialize()
+        draft.indices[position] = replace(index, uuid=new_id, files=files, fragment_bitmap=bitmap)
 
 
 def retain_useful(draft: Draft) -> None:
@@ -101,28 +103,28 @@ def retain_useful(draft: Draft) -> None:
     unless it is a vector index (which must not be empty).
     """
     schema = draft.manifest.schema
-    kept = [
-        one
-        for one in draft.indices
-        if one.is_system or all(schema.field_by_id(field) is not None for field in one.fields)
+    indices = [
+        index
+        for index in draft.indices
+        if index.is_system or all(schema.field_by_id(field) is not None for field in index.fields)
     ]
-    if not kept:
-        draft.indices = kept
+    if not indices:
+        draft.indices = indices
         return
     live = BitMap(draft.manifest.fragments.counts().ids.tolist())
     by_name: dict[str, list[IndexMetadata]] = {}
-    for one in kept:
-        by_name.setdefault(one.name, []).append(one)
-    useful = {one.uuid for same in by_name.values() for one in _useful(same, live)}
-    draft.indices = [one for one in kept if one.is_system or one.uuid in useful]
+    for index in indices:
+        by_name.setdefault(index.name, []).append(index)
+    useful = {index.uuid for same in by_name.values() for index in _useful(same, live)}
+    draft.indices = [index for index in indices if index.is_system or index.uuid in useful]
 
 
 def record_merged_logs(draft: Draft, logs: Iterable[MergedLog]) -> None:
     """Record the logs. Raises InvalidInputError if the dataset keeps no state of logs."""
-    for position, one in enumerate(draft.indices):
-        if one.name == WAL_INDEX:
-            details = with_merged_logs(one.details, logs)
-            draft.indices[position] = replace(one, details=details, dataset_version=draft.version)
+    for position, index in enumerate(draft.indices):
+        if index.name == WAL_INDEX:
+            details = with_merged_logs(index.details, logs)
+            draft.indices[position] = replace(index, details=details, dataset_version=draft.version)
             return
     raise InvalidInputError(
         f"the dataset has no index {WAL_INDEX!r}: there is no state of write-ahead logs to change"
@@ -130,10 +132,12 @@ def record_merged_logs(draft: Draft, logs: Iterable[MergedLog]) -> None:
 
 
 def _useful(same_name: list[IndexMetadata], live: BitMap) -> list[IndexMetadata]:
-    covering = [one for one in same_name if (covered := one.fragment_ids()) and covered & live]
+    covering = [
+        index for index in same_name if (covered := index.fragment_ids()) and covered & live
+    ]
     if covering:
         return covering
-    oldest = min(same_name, key=lambda one: one.dataset_version)
+    oldest = min(same_name, key=lambda index: index.dataset_version)
     return [] if oldest.kind == "Vector" else [oldest]
 
 
@@ -158,13 +162,13 @@ def _moved(index: IndexMetadata, covered: BitMap, moves: Sequence[Move]) -> BitM
 
 def _change_coverage(draft: Draft, change: Callable[[IndexMetadata, BitMap], BitMap]) -> None:
     changed = []
-    for one in draft.indices:
-        covered = one.fragment_ids()
-        after = None if covered is None else change(one, covered)
+    for index in draft.indices:
+        covered = index.fragment_ids()
+        after = None if covered is None else change(index, covered)
         if after is None or after == covered:
-            changed.append(one)
+            changed.append(index)
         else:
-            changed.append(replace(one, fragment_bitmap=after.serialize()))
+            changed.append(replace(index, fragment_bitmap=after.serialize()))
     draft.indices = changed
 
 

@@ -35,33 +35,35 @@ class _Fitting:
 _fitting: deque[_Fitting] = deque(maxlen=8)  # who appends does it again and again
 
 
-def writable_part(found: pa.Schema, schema: Schema) -> Schema:
-    """Return the columns of ``schema`` that data of schema ``found`` fills.
+def writable_part(given_schema: pa.Schema, schema: Schema) -> Schema:
+    """Return the columns of ``schema`` that data of schema ``given_schema`` fills.
 
     Raises SchemaMismatchError that lists every difference.
     """
-    for known in tuple(_fitting):
-        if known.wanted is schema and known.found.equals(found, check_metadata=True):
-            return known.part
-    part = _part(found, schema)
-    _fitting.append(_Fitting(found, schema, part))
+    for cached in tuple(_fitting):
+        if cached.wanted is schema and cached.found.equals(given_schema, check_metadata=True):
+            return cached.part
+    part = _part(given_schema, schema)
+    _fitting.append(_Fitting(given_schema, schema, part))
     return part
 
 
-def _part(found: pa.Schema, schema: Schema) -> Schema:
-    given = Schema.from_arrow(found)
-    problems = list(_differences(schema.fields, given.fields, ""))
+def _part(given_schema: pa.Schema, schema: Schema) -> Schema:
+    given_fields = Schema.from_arrow(given_schema)
+    problems = list(_differences(schema.fields, given_fields.fields, ""))
     if problems:
         more = f" (and {len(problems) - _SHOWN} more)" if len(problems) > _SHOWN else ""
         listed = "; ".join(problems[:_SHOWN])
         raise SchemaMismatchError(f"the data does not have the dataset's schema: {listed}{more}")
-    names = set(given.names)
-    return Schema(tuple(one for one in schema if one.name in names), schema.metadata)
+    names = set(given_fields.names)
+    return Schema(tuple(field for field in schema if field.name in names), schema.metadata)
 
 
-def _differences(wanted: Sequence[Field], found: Sequence[Field], above: str) -> Iterator[str]:
-    by_name = {one.name: one for one in found}
-    for field in wanted:
+def _differences(
+    fields: Sequence[Field], given_fields: Sequence[Field], above: str
+) -> Iterator[str]:
+    by_name = {field.name: field for field in given_fields}
+    for field in fields:
         path = above + field.name
         other = by_name.pop(field.name, None)
         if other is None:
@@ -88,14 +90,14 @@ def _is_marked(field: Field) -> bool:
     return is_blob_v1(field) and field.logical_type in ("binary", "large_binary")
 
 
-def new_schema(found: pa.Schema, file_version: tuple[int, int]) -> Schema:
+def new_schema(given_schema: pa.Schema, file_version: tuple[int, int]) -> Schema:
     """Return the schema of a new dataset for data of this schema, with field ids.
 
     In 2.2, binary columns that are marked as blobs become blobs of the second generation. Raises
     NotSupportedError, InvalidInputError.
     """
-    check_not_reserved(found.names)
-    schema = Schema.from_arrow(with_blobs(found, file_version))
+    check_not_reserved(given_schema.names)
+    schema = Schema.from_arrow(with_blobs(given_schema, file_version))
     schema.check_text_metadata()
     check_primary_key(schema)
     return schema

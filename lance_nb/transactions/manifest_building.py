@@ -62,19 +62,19 @@ def flag_words(
     no_transaction_file: bool,
 ) -> tuple[int, int]:
     """Return (reader word, writer word). ``manifest`` still has the words of the version before."""
-    both = 0
+    flags = 0
     if mixed_versions:
-        both |= MIXED_FILE_VERSIONS
+        flags |= MIXED_FILE_VERSIONS
     if deletions:
-        both |= DELETION_FILES
+        flags |= DELETION_FILES
     if row_ids:
-        both |= STABLE_ROW_IDS
+        flags |= STABLE_ROW_IDS
     if manifest.base_paths:
-        both |= BASE_PATHS
-    if any(one.covering_fields for one in indices):
-        both |= COVERING_INDEX_METADATA
-    reader = both | manifest.reader_feature_flags & STICKY
-    writer = both | manifest.writer_feature_flags & STICKY
+        flags |= BASE_PATHS
+    if any(index.covering_fields for index in indices):
+        flags |= COVERING_INDEX_METADATA
+    reader = flags | manifest.reader_feature_flags & STICKY
+    writer = flags | manifest.writer_feature_flags & STICKY
     if manifest.config:
         writer |= TABLE_CONFIG
     if no_transaction_file:
@@ -145,11 +145,11 @@ class Draft:
         """Give new ids to fragments; with ``keep_reserved`` only to those that come with id 0."""
         next_id = self.max_fragment_id + 1
         numbered = []
-        for one in fragments:
-            is_reserved = keep_reserved and one.id != 0
-            numbered.append(one if is_reserved else replace(one, id=next_id))
+        for fragment in fragments:
+            is_reserved = keep_reserved and fragment.id != 0
+            numbered.append(fragment if is_reserved else replace(fragment, id=next_id))
             next_id += not is_reserved
-        self.use_fragment_ids(one.id for one in numbered)
+        self.use_fragment_ids(fragment.id for fragment in numbered)
         return numbered
 
     def use_fragment_ids(self, fragment_ids: Iterable[int]) -> None:
@@ -177,27 +177,28 @@ class Draft:
 
     def append(self, fragments: Iterable[Fragment]) -> None:
         """Put finished fragments behind the others."""
-        fragments = [self._with_live_files(one) for one in fragments]
-        self._fresh.update((one.id, one) for one in fragments)
+        fragments = [self._with_live_files(fragment) for fragment in fragments]
+        self._fresh.update((fragment.id, fragment) for fragment in fragments)
         added = self.manifest.fragments.appended(fragments)
         self.manifest = replace(self.manifest, fragments=added)
 
     def change(self, changes: Mapping[int, Fragment | None]) -> None:
         """Replace fragments by id, in their places; None removes one. Unknown ids are ignored."""
         changes = {
-            key: None if one is None else self._with_live_files(one) for key, one in changes.items()
+            key: None if fragment is None else self._with_live_files(fragment)
+            for key, fragment in changes.items()
         }
-        fresh = [one for one in changes.values() if one is not None]
+        fresh = [fragment for fragment in changes.values() if fragment is not None]
         self.set_fragments(self.manifest.fragments.replaced(changes), fresh)
 
     def change_known(self, updated: Iterable[Fragment], removed: Iterable[int]) -> None:
         """Replace and remove fragments that must be there. Raises InvalidInputError."""
-        changes: dict[int, Fragment | None] = {one.id: one for one in updated}
+        changes: dict[int, Fragment | None] = {fragment.id: fragment for fragment in updated}
         changes.update(dict.fromkeys(removed))
-        found = len(self.manifest.fragments.positions_of(changes))
-        if found < len(changes):
-            known = self.manifest.fragments.with_ids(changes)
-            missing = min(changes.keys() - known.keys())
+        num_known = len(self.manifest.fragments.positions_of(changes))
+        if num_known < len(changes):
+            known_fragments = self.manifest.fragments.with_ids(changes)
+            missing = min(changes.keys() - known_fragments.keys())
             raise InvalidInputError(
                 f"fragment {missing} is to be changed, but version {self.current.version} has no "
                 "such fragment"
@@ -207,12 +208,12 @@ class Draft:
 
     def set_all(self, fragments: Iterable[Fragment]) -> None:
         """Make these the fragments, all of them new or possibly changed."""
-        fragments = [self._with_live_files(one) for one in fragments]
+        fragments = [self._with_live_files(fragment) for fragment in fragments]
         self.set_fragments(FragmentList.of(fragments), fragments)
 
     def set_fragments(self, fragments: FragmentList, fresh: Iterable[Fragment] = ()) -> None:
         """Make these the fragments; ``fresh`` are those among them that no version had before."""
-        self._fresh.update((one.id, one) for one in fresh)
+        self._fresh.update((fragment.id, fragment) for fragment in fresh)
         self._only_appended = False
         self.manifest = replace(self.manifest, fragments=fragments)
 
@@ -263,10 +264,14 @@ class Draft:
 
         Where 0.1 is said of later files, they are right.
         """
-        said = self.manifest.data_format
-        if said is not None:
+        data_format = self.manifest.data_format
+        if data_format is not None:
             version = storage_version(self.manifest)
-            return said if version == said.version else replace(said, version=version)
+            return (
+                data_format
+                if version == data_format.version
+                else replace(data_format, version=version)
+            )
         if not self.current.version:
             return None
         source = self.manifest if len(self.manifest.fragments) else self.current
@@ -281,7 +286,7 @@ class Draft:
     def _has_deletions(self) -> bool:
         if self._only_appended:  # the others have not changed: do not look at 100,000 of them
             before = bool(self.current.reader_feature_flags & DELETION_FILES)
-            return before or any(one.deletion_file for one in self._fresh.values())
+            return before or any(fragment.deletion_file for fragment in self._fresh.values())
         return bool(self.manifest.fragments.counts().num_deletion_files.any())
 
     def _has_other_versions(self, data_format: DataStorageFormat | None) -> bool:

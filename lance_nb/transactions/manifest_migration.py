@@ -73,8 +73,8 @@ def _sync(home: Store) -> None:
 
 def _v1_names(home: Store) -> list[ManifestName]:
     parsed = [parse_manifest_name(name) for name in home.list_names(VERSIONS)]
-    found = [one for one in parsed if one is not None and one.scheme is NamingScheme.V1]
-    return sorted(found, key=lambda one: one.version)
+    names = [name for name in parsed if name is not None and name.scheme is NamingScheme.V1]
+    return sorted(names, key=lambda name: name.version)
 
 
 def _rename(home: Store, old: ManifestName) -> int:

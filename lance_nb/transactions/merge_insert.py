@@ -135,7 +135,7 @@ def write_rows(
     return MergePlan(
         _deletion(snapshot, joined),
         tuple(fragments),
-        tuple(one.id for one in schema.walk()),
+        tuple(field.id for field in schema.walk()),
         joined.num_updated_rows,
         int(joined.new.size),
         _inserted_keys(snapshot, source, clauses, joined.new),
@@ -156,22 +156,22 @@ def _row_ids(snapshot: Snapshot, matches: Matches) -> np.ndarray:
 
 def _with_known_ids(fragments: Sequence[Fragment], ids: list[np.ndarray]) -> Iterator[Fragment]:
     """Give the rows that moved, which come first, their ids; new rows get theirs at the commit."""
-    known = np.concatenate([np.zeros(0, np.uint64), *ids])
+    row_ids = np.concatenate([np.zeros(0, np.uint64), *ids])
     start = 0
-    for one in fragments:
-        mine = known[start : start + one.physical_rows].astype(np.uint64)
-        start += one.physical_rows
+    for fragment in fragments:
+        mine = row_ids[start : start + fragment.physical_rows].astype(np.uint64)
+        start += fragment.physical_rows
         if not mine.size:
-            yield one
+            yield fragment
             continue
         sequence = RowIdSegments.from_numpy(mine)
-        yield replace(one, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
+        yield replace(fragment, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
 
 
 def _deletion(snapshot: Snapshot, joined: JoinResult) -> DeletionPlan:
     """Return the deletion of replaced and deleted rows, in the order of the scan."""
     by_id: dict[int, tuple[Fragment, list[Ints]]] = {}
-    moved = [(one.fragment, one.physical) for one in joined.changes]
+    moved = [(change.fragment, change.physical) for change in joined.changes]
     for fragment, rows in (*moved, *joined.deleted):
         by_id.setdefault(fragment.id, (fragment, []))[1].append(rows)
     plans = tuple(
@@ -203,13 +203,13 @@ def _by_columns(
     schema = snapshot.manifest.schema
     if clauses.write_mode == "rewrite_rows" or column_obstacles(clauses, source.schema, schema):
         return False
-    touched = [(one.fragment, int(one.physical.size)) for one in joined.changes]
+    touched = [(change.fragment, int(change.physical.size)) for change in joined.changes]
     return columns_are_cheaper(snapshot, touched, _changing(source, clauses, schema))
 
 
 def _changing(source: SourceRows, clauses: MergeClauses, schema: Schema) -> Schema:
-    names = [one for one in source.schema.names if one not in clauses.on]
-    return Schema(tuple(one for one in schema if one.name in names), schema.metadata)
+    names = [name for name in source.schema.names if name not in clauses.on]
+    return Schema(tuple(field for field in schema if field.name in names), schema.metadata)
 
 
 def write_columns_anew(
@@ -223,21 +223,21 @@ def write_columns_anew(
     part = _changing(source, clauses, snapshot.manifest.schema)
     copies = BlobCopies(snapshot)
     maker = RowMaker.of(snapshot, source, part, copies)
-    partners = {one.fragment.id: one for one in joined.changes}
+    partners = {change.fragment.id: change for change in joined.changes}
 
     def values(fragment: Fragment, first: int, last: int) -> pa.Table:
-        one = partners[fragment.id]
-        return maker.updated(fragment, one.physical[first:last], one.source[first:last])
+        partner = partners[fragment.id]
+        return maker.updated(fragment, partner.physical[first:last], partner.source[first:last])
 
-    touched = [(one.fragment, one.physical) for one in joined.changes]
-    made = rewrite_columns(snapshot, part, touched, values, options, copies=copies)
+    touched = [(change.fragment, change.physical) for change in joined.changes]
+    rewritten = rewrite_columns(snapshot, part, touched, values, options, copies=copies)
     return MergePlan(
         DeletionPlan(snapshot.version, "", ()),
         (),
-        made.fields,
-        made.num_rows,
+        rewritten.fields,
+        rewritten.num_rows,
         inserted_keys=_inserted_keys(snapshot, source, clauses, joined.new),
-        columns=made,
+        columns=rewritten,
     )
 
 
@@ -314,11 +314,11 @@ def windows_of(snapshot: Snapshot, addresses: np.ndarray, keys: pa.Table) -> Ite
     addresses = addresses[order]
     owners = (addresses >> np.uint64(32)).astype(np.int64)
     edges = np.append(np.flatnonzero(np.diff(owners, prepend=-1)), owners.size)
-    known = snapshot.manifest.fragments.with_ids(owners[edges[:-1]].tolist())
+    fragments = snapshot.manifest.fragments.with_ids(owners[edges[:-1]].tolist())
     for start, stop in pairwise(edges.tolist()):
         physical = (addresses[start:stop] & np.uint64(0xFFFFFFFF)).astype(np.int64)
         yield KeyWindow(
-            known[int(owners[start])], physical, taken_rows(keys, pa.array(order[start:stop]))
+            fragments[int(owners[start])], physical, taken_rows(keys, pa.array(order[start:stop]))
         )
 
 
@@ -326,14 +326,14 @@ def united_plans(plans: Sequence[MergePlan]) -> MergePlan:
     """Make one plan of the plans of all parts, of which there is one at least."""
     if len(plans) == 1:
         return plans[0]
-    filters = [one.inserted_keys for one in plans if one.inserted_keys is not None]
-    columns = [one.columns for one in plans if one.columns is not None]
+    filters = [plan.inserted_keys for plan in plans if plan.inserted_keys is not None]
+    columns = [plan.columns for plan in plans if plan.columns is not None]
     return MergePlan(
-        united_deletions([one.deletion for one in plans]),
-        tuple(fragment for one in plans for fragment in one.fragments),
+        united_deletions([plan.deletion for plan in plans]),
+        tuple(fragment for plan in plans for fragment in plan.fragments),
         plans[0].fields,
-        sum(one.num_updated_rows for one in plans),
-        sum(one.num_inserted_rows for one in plans),
+        sum(plan.num_updated_rows for plan in plans),
+        sum(plan.num_inserted_rows for plan in plans),
         KeyFilter.united(filters) if filters else None,
         _united_columns(columns) if columns else None,
         plans[0].logs,
@@ -342,10 +342,10 @@ def united_plans(plans: Sequence[MergePlan]) -> MergePlan:
 
 def _united_columns(parts: Sequence[ColumnRewrite]) -> ColumnRewrite:
     return ColumnRewrite(
-        tuple(fragment for one in parts for fragment in one.fragments),
+        tuple(fragment for part in parts for fragment in part.fragments),
         parts[0].fields,
-        sum(one.num_rows for one in parts),
-        {fragment: rows for one in parts for fragment, rows in one.offsets.items()},
+        sum(part.num_rows for part in parts),
+        {fragment: rows for part in parts for fragment, rows in part.offsets.items()},
     )
 
 

@@ -88,14 +88,14 @@ class KeyNumbers:
     def __init__(self, keys: pa.Table) -> None:
         parts = list(_parts(keys))
         self.num_rows = keys.num_rows
-        self._columns = [_Column.of(one) for one in parts]
+        self._columns = [_Column.of(part) for part in parts]
         self._pairs: list[Ints] = []
         numbers = self._columns[0].find(parts[0])
         for column, part in zip(self._columns[1:], parts[1:], strict=True):
             combined = _combined(numbers, column.find(part), column.size)
-            known = np.unique(combined[combined >= 0])
-            self._pairs.append(known)
-            numbers = _positions(known, combined)
+            pairs_present = np.unique(combined[combined >= 0])
+            self._pairs.append(pairs_present)
+            numbers = _positions(pairs_present, combined)
         order = np.argsort(numbers, kind="stable")
         # Source rows by number, rows without a key left out.
         self._order = order[np.searchsorted(numbers[order], 0) :]
@@ -109,9 +109,9 @@ class KeyNumbers:
         if len(parts) == 1:
             return self._columns[0].matches(parts[0])
         numbers = self._columns[0].find(parts[0])
-        rest = zip(self._columns[1:], parts[1:], self._pairs, strict=True)
-        for column, part, known in rest:
-            numbers = _positions(known, _combined(numbers, column.find(part), column.size))
+        later_columns = zip(self._columns[1:], parts[1:], self._pairs, strict=True)
+        for column, part, pair_values in later_columns:
+            numbers = _positions(pair_values, _combined(numbers, column.find(part), column.size))
         return _known(numbers)
 
     def pairs(self, places: Ints, numbers: Ints) -> tuple[Ints, Ints]:
@@ -133,18 +133,18 @@ def _known(numbers: Ints) -> tuple[Ints, Ints]:
 
 def _combined(left: Ints, right: Ints, size: int) -> Ints:
     """Return numbers of pairs, -1 where either has none; both stay below the number of rows."""
-    made = left * size + right
-    made[(left < 0) | (right < 0)] = -1
-    return made
+    combinations = left * size + right
+    combinations[(left < 0) | (right < 0)] = -1
+    return combinations
 
 
-def _positions(known: Ints, values: Ints) -> Ints:
-    """Return where each value lies in the ascending ``known``, -1 if it does not."""
-    if not known.size:
+def _positions(present: Ints, values: Ints) -> Ints:
+    """Return where each value lies in the ascending ``present``, -1 if it does not."""
+    if not present.size:
         return np.full(values.shape, -1, np.int64)
-    place = np.searchsorted(known, values)
-    place[place == known.size] = 0
-    return np.where(known[place] == values, place, -1)
+    place = np.searchsorted(present, values)
+    place[place == present.size] = 0
+    return np.where(present[place] == values, place, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +205,13 @@ class _Column:
             numbers = self._hashed(column)
         else:
             numbers = np.full(len(column), -1, np.int64)
-            places, found = self._looked_up(column)
-            numbers[places] = found
+            places, positions = self._looked_up(column)
+            numbers[places] = positions
         if column.null_count:
-            is_null = [np.zeros(len(one), np.bool_) if (nulls := nulls_of(one)) is None else nulls
-                       for one in column.chunks]  # fmt: skip
+            is_null = [
+                np.zeros(len(chunk), np.bool_) if (nulls := nulls_of(chunk)) is None else nulls
+                for chunk in column.chunks
+            ]
             numbers[np.concatenate(is_null)] = self.count if part.nulls_match else -1
         return numbers
 
@@ -224,10 +226,10 @@ class _Column:
 
         if not self.count:
             return np.full(len(column), -1, np.int64)
-        found = one_array(pc.index_in(column, value_set=self.values, skip_nulls=True))
-        numbers: Ints = to_integers(found).astype(np.int64)
-        if found.null_count:
-            numbers[nulls_of(found)] = -1
+        positions = one_array(pc.index_in(column, value_set=self.values, skip_nulls=True))
+        numbers: Ints = to_integers(positions).astype(np.int64)
+        if positions.null_count:
+            numbers[nulls_of(positions)] = -1
         return numbers
 
     def _looked_up(self, column: pa.ChunkedArray) -> tuple[Ints, Ints]:
@@ -239,16 +241,16 @@ class _Column:
             values = to_integers(chunk)
             for start in range(0, len(values), _BLOCK_ROWS):
                 every = _distances(values[start : start + _BLOCK_ROWS], self.lowest)
-                found = np.flatnonzero(self.is_there.take(every, mode="clip"))
-                distances.append(every[found])
-                found += before + start
-                places.append(found)
+                matches = np.flatnonzero(self.is_there.take(every, mode="clip"))
+                distances.append(every[matches])
+                matches += before + start
+                places.append(matches)
             before += len(values)
-        wanted = np.concatenate(distances)
+        all_distances = np.concatenate(distances)
         if self.ranks is None:
-            numbers: Ints = np.searchsorted(self.distances, wanted)
+            numbers: Ints = np.searchsorted(self.distances, all_distances)
         else:
-            numbers = self.ranks[wanted]
+            numbers = self.ranks[all_distances]
         return np.concatenate(places), numbers
 
 
@@ -275,7 +277,7 @@ def _plain(part: _Part, name: str) -> Iterator[_Part]:
         return _Part(_mapped(column, change, to), part.nulls_match)
 
     if isinstance(type_, pa.BaseExtensionType):
-        yield from _plain(changed(lambda one: one.storage, type_.storage_type), name)
+        yield from _plain(changed(lambda array: array.storage, type_.storage_type), name)
     elif pt.is_dictionary(type_):
         yield from _plain(_Part(column.cast(type_.value_type), part.nulls_match), name)
     elif pt.is_struct(type_) or pt.is_fixed_size_list(type_):
@@ -297,10 +299,12 @@ def _children(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
     type_ = column.type
     if pt.is_struct(type_):
         for number, field in enumerate(type_):
-            yield _mapped(column, lambda one, at=number: one.flatten()[at], field.type)
+            yield _mapped(column, lambda array, index=number: array.flatten()[index], field.type)
     else:
         for number in range(type_.list_size):
-            yield _mapped(column, lambda one, at=number: pc.list_element(one, at), type_.value_type)
+            yield _mapped(
+                column, lambda array, index=number: pc.list_element(array, index), type_.value_type
+            )
 
 
 def _presence(values: pa.Array) -> pa.Array:
@@ -311,7 +315,7 @@ def _presence(values: pa.Array) -> pa.Array:
 
 
 def _mapped(column: pa.ChunkedArray, change: Any, type_: pa.DataType) -> pa.ChunkedArray:
-    return pa.chunked_array([change(one) for one in column.chunks], type_)
+    return pa.chunked_array([change(chunk) for chunk in column.chunks], type_)
 
 
 def _bits(values: pa.Array) -> pa.Array:
@@ -374,7 +378,7 @@ def read_keys(
     projection = project(snapshot.manifest.schema, [quoted([name]) for name in names])
     for window in windows_of(snapshot, fragments, projection, include_deleted=False):
         live = window.read
-        stored = live.kept(read_rows(snapshot, window.fragment, projection.columns, live.rows))
+        stored = live.filter(read_rows(snapshot, window.fragment, projection.columns, live.rows))
         table = result_table(projection, stored, {}, window.num_rows).rename_columns(list(names))
         physical = live.physical if live.mask is not None else live.span
         yield KeyWindow(window.fragment, physical, table.replace_schema_metadata(None))
@@ -389,16 +393,16 @@ def join(
 ) -> Iterator[Matches]:
     """Yield the matches of every fragment, in the order given; ``seen`` counts rows read."""
     parts = _looked_up(windows, keys, seen, with_unmatched=with_unmatched)
-    for _, found in groupby(parts, key=lambda one: one.fragment.id):
-        together = list(found)
+    for _, fragment_parts in groupby(parts, key=lambda part: part.fragment.id):
+        together = list(fragment_parts)
         if len(together) == 1:
             yield together[0]
             continue
         yield Matches(
             together[0].fragment,
-            np.concatenate([one.physical for one in together]),
-            np.concatenate([one.source for one in together]),
-            np.concatenate([one.unmatched for one in together]),
+            np.concatenate([part.physical for part in together]),
+            np.concatenate([part.source for part in together]),
+            np.concatenate([part.unmatched for part in together]),
         )
 
 
@@ -429,16 +433,16 @@ def _split(
 ) -> Iterator[Matches]:
     if not windows:
         return
-    every, numbers = keys.find(pa.concat_tables(one.keys for one in windows))
-    ends = np.cumsum([one.keys.num_rows for one in windows])
+    every, numbers = keys.find(pa.concat_tables(window.keys for window in windows))
+    ends = np.cumsum([window.keys.num_rows for window in windows])
     first = 0
     for window, end, last in zip(windows, ends, np.searchsorted(every, ends), strict=True):
-        known = every[first:last] - (end - window.keys.num_rows)
-        places, source = keys.pairs(known, numbers[first:last])
+        positions = every[first:last] - (end - window.keys.num_rows)
+        places, source = keys.pairs(positions, numbers[first:last])
         unmatched = NOTHING
         if with_unmatched:
             is_unmatched = np.ones(window.keys.num_rows, np.bool_)
-            is_unmatched[known] = False
+            is_unmatched[positions] = False
             unmatched = window.offsets(np.flatnonzero(is_unmatched))
         yield Matches(window.fragment, window.offsets(places), source, unmatched)
         first = last
@@ -466,22 +470,22 @@ class MatchCondition:
             )
         theirs = list(project(snapshot.manifest.schema, None).schema)
         ours = list(source.schema)
-        given = {one.name for one in ours} | {SOURCE, TARGET}
+        taken = {field.name for field in ours} | {SOURCE, TARGET}
         fields = [
             pa.field(SOURCE, pa.struct(ours)),
             pa.field(TARGET, pa.struct([*theirs, *_ROW_FIELDS])),
-            *(one for one in theirs if one.name not in given),
+            *(field for field in theirs if field.name not in taken),
         ]
         try:
             return cls(snapshot, source, compile_filter(text, pa.schema(fields)))
         except PredicateError as exc:
-            both = ", ".join(repr(one.name) for one in ours[:12])
+            names = ", ".join(repr(field.name) for field in ours[:12])
             raise PredicateError(
-                f"{exc}. Say which side is meant where both have the column ({both}): "
+                f"{exc}. Say which side is meant where both have the column ({names}): "
                 "source.column or target.column"
             ) from exc
 
-    def kept(self, matches: Matches) -> Matches:
+    def passing(self, matches: Matches) -> Matches:
         """Return the pairs that pass. Raises PredicateError for a pair's values."""
         masks = [
             self._mask(matches, start, start + _WINDOW_ROWS)
@@ -499,25 +503,30 @@ class MatchCondition:
         theirs = [path for path in self.filter.paths if path not in columns]
         if theirs:
             columns |= self._target_columns(theirs, matches, physical)
-        found: Columns = columns
-        return self.filter.mask(found, int(source.size))
+        mask_values: Columns = columns
+        return self.filter.mask(mask_values, int(source.size))
 
     def _target_columns(
         self, paths: list[Path], matches: Matches, physical: np.ndarray
     ) -> dict[Path, pa.ChunkedArray]:
         names = {path: path[1:] if path[0] == TARGET else path for path in paths}
-        wanted = list(dict.fromkeys(quoted(one) for one in names.values()))
-        stored = [one for one in wanted if one not in ROW_COLUMNS]
+        columns = list(dict.fromkeys(quoted(name) for name in names.values()))
+        stored = [column for column in columns if column not in ROW_COLUMNS]
         projection = project(
-            self.snapshot.manifest.schema, stored, [one for one in wanted if one in ROW_COLUMNS]
+            self.snapshot.manifest.schema,
+            stored,
+            [column for column in columns if column in ROW_COLUMNS],
         )
         distinct, place = np.unique(physical, return_inverse=True)
         rows = Selected(matches.fragment, distinct, distinct, {})
         table = selected_table(self.snapshot, projection, rows)
         if distinct.size != physical.size:
             table = taken_rows(table, from_integers(place))
-        order = [*stored, *(one for one in wanted if one in ROW_COLUMNS)]
-        return {path: table.column(order.index(quoted(one))) for path, one in names.items()}
+        order = [*stored, *(column for column in columns if column in ROW_COLUMNS)]
+        return {
+            path: table.column(order.index(quoted(target_path)))
+            for path, target_path in names.items()
+        }
 
 
 def _inner(column: pa.ChunkedArray, path: Path) -> pa.ChunkedArray:
@@ -543,7 +552,7 @@ class JoinResult:
     @property
     def num_updated_rows(self) -> int:
         """Target rows that get new values."""
-        return sum(one.source.size for one in self.changes)
+        return sum(change.source.size for change in self.changes)
 
 
 def find_rows(
@@ -580,7 +589,7 @@ def find_rows(
                 f"Merge insert failed: found matching row with key values: "
                 f"{_key_text(source, names, every.source[0])}"
             )
-        matches = every if condition is None else condition.kept(every)
+        matches = every if condition is None else condition.passing(every)
         if clauses.matched in (WhenMatched.UPDATE, WhenMatched.DELETE):
             _check_unambiguous(source, names, matches)
         if clauses.matched is WhenMatched.UPDATE and matches.source.size:
@@ -642,8 +651,10 @@ def _key_windows(
 def typed(keys: pa.Table, schema: Schema) -> pa.Table:
     """Return keys of the source in the types of the dataset."""
     arrow = schema.to_arrow()
-    wanted = pa.schema([pa.field(name, arrow.field(name).type) for name in keys.column_names])
-    return cast_table(keys.replace_schema_metadata(None), wanted)
+    target_schema = pa.schema(
+        [pa.field(name, arrow.field(name).type) for name in keys.column_names]
+    )
+    return cast_table(keys.replace_schema_metadata(None), target_schema)
 
 
 def _unmatched(snapshot: Snapshot, clauses: MergeClauses, matches: Matches) -> Ints:
@@ -654,7 +665,7 @@ def _unmatched(snapshot: Snapshot, clauses: MergeClauses, matches: Matches) -> I
         return matches.unmatched
     choice = RowChoice(clauses.unmatched_filter, (matches.fragment,))
     nothing = project(snapshot.manifest.schema, [])
-    passing = [one.physical for one in select_rows(snapshot, choice, nothing)]
+    passing = [selection.physical for selection in select_rows(snapshot, choice, nothing)]
     return np.intersect1d(
         matches.unmatched, np.concatenate([NOTHING, *passing]), assume_unique=True
     )

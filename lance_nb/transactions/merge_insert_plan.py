@@ -87,18 +87,18 @@ def check_clauses(clauses: MergeClauses, source: pa.Schema, schema: Schema) -> N
 
 def column_obstacles(clauses: MergeClauses, source: pa.Schema, schema: Schema) -> list[str]:
     """Say why columns of matched rows cannot be rewritten alone."""
-    found = []
+    obstacles = []
     if clauses.matched is not WhenMatched.UPDATE:
-        found.append("matched rows are not updated")
+        obstacles.append("matched rows are not updated")
     if clauses.inserts:
-        found.append("rows are inserted")
+        obstacles.append("rows are inserted")
     if clauses.deletes_unmatched:
-        found.append("rows that are not matched are deleted")
+        obstacles.append("rows that are not matched are deleted")
     if set(schema.names) <= set(source.names):
-        found.append("the source has every column of the dataset")
+        obstacles.append("the source has every column of the dataset")
     if set(source.names) <= set(clauses.on):
-        found.append("the source has no column besides the key")
-    return found
+        obstacles.append("the source has no column besides the key")
+    return obstacles
 
 
 @dataclass(frozen=True, slots=True)

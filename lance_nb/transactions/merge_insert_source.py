@@ -69,7 +69,7 @@ class SourceRows:
             if not is_read:
                 self.close()
         self._starts = np.fromiter(
-            accumulate((one.num_rows for one in self._batches), initial=0), np.int64
+            accumulate((batch.num_rows for batch in self._batches), initial=0), np.int64
         )
 
     def _read(
@@ -83,13 +83,13 @@ class SourceRows:
                 self._spill(batches, folder)
                 return
 
-    def _spill(self, rest: Iterable[pa.RecordBatch], folder: str | None) -> None:
+    def _spill(self, batches: Iterable[pa.RecordBatch], folder: str | None) -> None:
         """Write what was read and what is left to a file, and map it."""
         handle, self._path = tempfile.mkstemp(suffix=".arrow", prefix="lance_nb-", dir=folder)
         with os.fdopen(handle, "wb") as file, pa.ipc.new_stream(file, self.schema) as stream:
             while self._batches:
                 stream.write_batch(self._batches.pop(0))
-            for batch in rest:
+            for batch in batches:
                 stream.write_batch(batch)
         self._mapped = pa.memory_map(self._path)
         self._batches = list(pa.ipc.open_stream(self._mapped))
@@ -102,23 +102,23 @@ class SourceRows:
     @property
     def row_bytes(self) -> float:
         """Bytes of a row on average."""
-        size = float(sum(one.nbytes for one in self._batches))
+        size = float(sum(batch.nbytes for batch in self._batches))
         return size / max(self.num_rows, 1)
 
     def columns(self, names: Sequence[str]) -> pa.Table:
         """Return whole columns."""
         schema = pa.schema([self.schema.field(name) for name in names])
-        parts = [one.select(list(names)).replace_schema_metadata(None) for one in self._batches]
+        parts = [batch.select(list(names)).replace_schema_metadata(None) for batch in self._batches]
         return pa.Table.from_batches(parts, schema)
 
     def take(self, rows: Ints, names: Sequence[str]) -> pa.Table:
         """Return rows by their numbers, in that order."""
-        wanted = pa.schema([self.schema.field(name) for name in names])
+        projected = pa.schema([self.schema.field(name) for name in names])
         if not rows.size:
-            return pa.Table.from_batches([], wanted)
+            return pa.Table.from_batches([], projected)
         if len(self._batches) == 1 and self._mapped is None:
             batch = self._batches[0].select(list(names)).replace_schema_metadata(None)
-            return pa.Table.from_batches([batch.take(from_integers(rows))], wanted)
+            return pa.Table.from_batches([batch.take(from_integers(rows))], projected)
         in_order = bool((np.diff(rows) >= 0).all())
         order = None if in_order else np.argsort(rows, kind="stable")
         ascending = rows if order is None else rows[order]
@@ -129,7 +129,7 @@ class SourceRows:
             owner = int(owners[start])
             batch = self._batches[owner].select(list(names)).replace_schema_metadata(None)
             parts.append(batch.take(from_integers(ascending[start:stop] - self._starts[owner])))
-        table = pa.Table.from_batches(parts, wanted)
+        table = pa.Table.from_batches(parts, projected)
         if order is None:
             return table
         back = np.empty_like(order)
@@ -176,10 +176,14 @@ class RowMaker:
         cls, snapshot: Snapshot, source: SourceRows, part: Schema, copies: BlobCopies
     ) -> RowMaker:
         """Make rows of the columns of ``part``, each of which either side has."""
-        given = Schema.from_arrow(source.schema)
-        by_name = {one.name: one for one in given}
-        kept = [one for one in part if one.name not in by_name or _lacks(one, by_name[one.name])]
-        names = [quoted([one.name]) for one in kept]
+        given_fields = Schema.from_arrow(source.schema)
+        by_name = {field.name: field for field in given_fields}
+        fields = [
+            field
+            for field in part
+            if field.name not in by_name or _lacks(field, by_name[field.name])
+        ]
+        names = [quoted([field.name]) for field in fields]
         return cls(snapshot, source, part, project(snapshot.manifest.schema, names), copies)
 
     def updated(self, fragment: Fragment, physical: Ints, rows: Ints) -> pa.Table:
@@ -196,7 +200,7 @@ class RowMaker:
         return self._table(rows, None)
 
     def _table(self, rows: Ints, old: pa.Table | None) -> pa.Table:
-        names = [one.name for one in self.part if one.name in self.source.schema.names]
+        names = [field.name for field in self.part if field.name in self.source.schema.names]
         new = self.source.take(rows, names)
         arrays = []
         for field, arrow in zip(self.part, self.part.to_arrow(), strict=True):
@@ -206,31 +210,33 @@ class RowMaker:
         return pa.Table.from_arrays(arrays, names=self.part.names)
 
 
-def check_schema(found: pa.Schema, schema: Schema, *, inserts: bool) -> None:
+def check_schema(given_schema: pa.Schema, schema: Schema, *, inserts: bool) -> None:
     """Check that a source fits; columns may be missing where nothing is inserted without them.
 
     Raises SchemaMismatchError.
     """
-    fields = tuple(one for one in schema if inserts or one.name in found.names)
-    writable_part(found, Schema(fields, schema.metadata))
+    fields = tuple(field for field in schema if inserts or field.name in given_schema.names)
+    writable_part(given_schema, Schema(fields, schema.metadata))
 
 
-def check_keys(found: pa.Schema, on: tuple[str, ...]) -> None:
+def check_keys(given_schema: pa.Schema, on: tuple[str, ...]) -> None:
     """Check that a source has the key. Raises SchemaMismatchError."""
     for name in on:
-        if name not in found.names:
+        if name not in given_schema.names:
             raise SchemaMismatchError(
                 f"the source has no column {name!r}, which rows are matched by; its columns: "
-                + ", ".join(repr(one) for one in found.names[:20])
+                + ", ".join(repr(name) for name in given_schema.names[:20])
             )
 
 
-def _lacks(wanted: Field, found: Field) -> bool:
+def _lacks(field: Field, given_field: Field) -> bool:
     """Return whether a struct lacks fields of the dataset's."""
-    if not wanted.children or wanted.logical_type != "struct" or is_blob(wanted):
+    if not field.children or field.logical_type != "struct" or is_blob(field):
         return False
-    by_name = {one.name: one for one in found.children}
-    return any(one.name not in by_name or _lacks(one, by_name[one.name]) for one in wanted.children)
+    by_name = {child.name: child for child in given_field.children}
+    return any(
+        child.name not in by_name or _lacks(child, by_name[child.name]) for child in field.children
+    )
 
 
 def _array(table: pa.Table, name: str) -> pa.Array | None:
@@ -243,14 +249,14 @@ def _array(table: pa.Table, name: str) -> pa.Array | None:
 def _fitted(
     new: pa.Array | None,
     old: pa.Array | None,
-    wanted: tuple[Field, pa.DataType],
+    stored_field: tuple[Field, pa.DataType],
     num_rows: int,
 ) -> pa.Array:
     """Return the new values, completed by old ones or nulls, in the type of the dataset.
 
     Blobs stay in the form that either side has them in; a file writer takes both.
     """
-    field, type_ = wanted
+    field, type_ = stored_field
     if new is None:
         return pa.nulls(num_rows, type_) if old is None else old
     if new.type == type_ or is_blob(field):
@@ -263,9 +269,11 @@ def _fitted(
         before = None if old is None else _child(old, part.name)
         children.append(_fitted(mine, before, (part, arrow.type), num_rows))
     mask = new.is_null() if new.null_count else None
-    fields = [pa.field(one.name, made.type) for one, made in zip(type_, children, strict=True)]
-    made = pa.StructArray.from_arrays(children, fields=fields, mask=mask)
-    return made if made.type == type_ or holds_blobs(field) else cast_array(made, type_)
+    fields = [
+        pa.field(field.name, child.type) for field, child in zip(type_, children, strict=True)
+    ]
+    array = pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+    return array if array.type == type_ or holds_blobs(field) else cast_array(array, type_)
 
 
 def _child(values: pa.Array, name: str) -> pa.Array | None:

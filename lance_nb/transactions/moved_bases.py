@@ -55,8 +55,8 @@ def moved_branches(root: Store, place_of: PlaceOf) -> list[MovedBranch]:
     ``place_of`` gives the place of a branch. A branch that is unfinished has none. Raises
     CorruptFileError for a newest version that cannot be read.
     """
-    found = (_moved(place_of(branch)) for branch in (None, *refs.branch_names(root)))
-    return [one for one in found if one is not None]
+    branches = (_moved(place_of(branch)) for branch in (None, *refs.branch_names(root)))
+    return [branch for branch in branches if branch is not None]
 
 
 def repair_moved(place: CommitPlace, options: CommitOptions = DEFAULTS) -> Committed | None:
@@ -96,6 +96,6 @@ def _moved(place: CommitPlace) -> MovedBranch | None:
 def _repaired(ctx: ApplyContext, present: dict[int, BasePath]) -> Built:
     draft = Draft.of(ctx, UpdateBases(()))
     manifest = draft.manifest
-    bases = tuple(present.get(one.id, one) for one in manifest.base_paths)
+    bases = tuple(present.get(base_path.id, base_path) for base_path in manifest.base_paths)
     draft.manifest = replace(manifest, base_paths=bases)
     return draft.finish()

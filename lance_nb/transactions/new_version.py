@@ -62,8 +62,8 @@ def build(
         return sources[-1]
 
     name = "" if ctx.options.no_transaction_file else transaction.file_name
-    given = replace(ctx, transaction_file=name, tag=transaction.tag, load_version=load)
-    built = (apply or transaction.operation.apply)(given)
+    build_context = replace(ctx, transaction_file=name, tag=transaction.tag, load_version=load)
+    built = (apply or transaction.operation.apply)(build_context)
     if built.manifest.transaction_file != name or built.manifest.tag != transaction.tag:
         manifest = replace(built.manifest, transaction_file=name, tag=transaction.tag)
         built = replace(built, manifest=manifest)
@@ -93,7 +93,11 @@ def check_invariants(
         *_version_problems(built.manifest, ctx),
         *_list_problems(built, ctx.current),
         *_flag_problems(built.manifest, built.fresh),
-        *(text for one in built.fresh for text in _fragment_problems(one, built.manifest)),
+        *(
+            text
+            for fragment in built.fresh
+            for text in _fragment_problems(fragment, built.manifest)
+        ),
         *_index_problems(built),
     ]
     if not problems:
@@ -113,17 +117,17 @@ def check_invariants(
 
 def _damage(manifest: Manifest, indices: tuple[IndexMetadata, ...]) -> list[str]:
     """Return what of the same is wrong with a version that is there already."""
-    there = Built(manifest, indices, tuple(manifest.fragments))
+    rebuilt = Built(manifest, indices, tuple(manifest.fragments))
     return [
-        *_list_problems(there, manifest),
-        *_flag_problems(manifest, there.fresh),
-        *(text for one in there.fresh for text in _fragment_problems(one, manifest)),
+        *_list_problems(rebuilt, manifest),
+        *_flag_problems(manifest, rebuilt.fresh),
+        *(text for fragment in rebuilt.fresh for text in _fragment_problems(fragment, manifest)),
         *(
-            f"fragment {one.id} has no number of rows"
-            for one in there.fresh
-            if not one.physical_rows
+            f"fragment {fragment.id} has no number of rows"
+            for fragment in rebuilt.fresh
+            if not fragment.physical_rows
         ),
-        *_index_problems(there),
+        *_index_problems(rebuilt),
     ]
 
 
@@ -140,10 +144,10 @@ def _version_problems(manifest: Manifest, ctx: ApplyContext) -> Iterator[str]:
 
 def _list_problems(built: Built, current: Manifest | None) -> Iterator[str]:
     highest = built.manifest.max_fragment_id
-    ids = [one.id for one in built.fresh]
+    ids = [fragment.id for fragment in built.fresh]
     if built.only_appended and current is not None:
         before = current.max_fragment_id
-        if before is not None and any(one <= before for one in ids):
+        if before is not None and any(fragment_id <= before for fragment_id in ids):
             yield f"a new fragment has id {min(ids)}, and ids up to {before} are taken"
     else:
         try:
@@ -163,49 +167,53 @@ def _flag_problems(manifest: Manifest, fresh: Iterable[Fragment]) -> Iterator[st
         paired = flag.both_or_none or flag.bit in (DELETION_FILES, STABLE_ROW_IDS)
         if paired and bool(reader & flag.bit) != bool(writer & flag.bit):
             yield f"feature {flag.name!r} is announced in one word only"
-    if not reader & DELETION_FILES and any(one.deletion_file is not None for one in fresh):
+    if not reader & DELETION_FILES and any(
+        fragment.deletion_file is not None for fragment in fresh
+    ):
         yield "there are deletion files and the flags do not say so"
 
 
-def _fragment_problems(one: Fragment, manifest: Manifest) -> Iterator[str]:
-    name = f"fragment {one.id}"
-    deleted = 0 if one.deletion_file is None else one.deletion_file.num_deleted_rows
-    if deleted > one.physical_rows:
-        yield f"{name} has {one.physical_rows} rows and {deleted} deleted ones"
+def _fragment_problems(fragment: Fragment, manifest: Manifest) -> Iterator[str]:
+    name = f"fragment {fragment.id}"
+    deleted = 0 if fragment.deletion_file is None else fragment.deletion_file.num_deleted_rows
+    if deleted > fragment.physical_rows:
+        yield f"{name} has {fragment.physical_rows} rows and {deleted} deleted ones"
     stable = bool(manifest.reader_feature_flags & STABLE_ROW_IDS)
-    if stable != (one.row_ids is not None):
+    if stable != (fragment.row_ids is not None):
         yield f"{name} has {'no ' if stable else ''}row ids"
-    for what, count in _sequence_lengths(one):
-        if count != one.physical_rows:
-            yield f"{name} has {one.physical_rows} rows and {count} {what}"
-    fields = [field for file in one.files for field in file.fields if field >= 0]
+    for subject, count in _sequence_lengths(fragment):
+        if count != fragment.physical_rows:
+            yield f"{name} has {fragment.physical_rows} rows and {count} {subject}"
+    fields = [field for file in fragment.files for field in file.fields if field >= 0]
     if len(set(fields)) < len(fields):
         yield f"{name} has a field in two files"
     if any(
-        len(file.fields) != len(file.column_indices) for file in one.files if not file.is_legacy
+        len(file.fields) != len(file.column_indices)
+        for file in fragment.files
+        if not file.is_legacy
     ):
         yield f"{name} has a file with fields and columns of different numbers"
     bases = {base.id for base in manifest.base_paths}
-    named = {file.base_id for file in one.files}
-    named.add(None if one.deletion_file is None else one.deletion_file.base_id)
+    named = {file.base_id for file in fragment.files}
+    named.add(None if fragment.deletion_file is None else fragment.deletion_file.base_id)
     unknown = named - bases - {None}
     if unknown:
         yield f"{name} has files under base {min(unknown, key=str)}, which does not exist"
 
 
-def _sequence_lengths(one: Fragment) -> Iterator[tuple[str, int]]:
-    if isinstance(one.row_ids, InlineSequence):
-        yield "row ids", RowIdSegments.from_bytes(one.row_ids.data).num_rows
-    for what, sequence in (
-        ("creation versions", one.created_at_versions),
-        ("update versions", one.last_updated_at_versions),
+def _sequence_lengths(fragment: Fragment) -> Iterator[tuple[str, int]]:
+    if isinstance(fragment.row_ids, InlineSequence):
+        yield "row ids", RowIdSegments.from_bytes(fragment.row_ids.data).num_rows
+    for subject, sequence in (
+        ("creation versions", fragment.created_at_versions),
+        ("update versions", fragment.last_updated_at_versions),
     ):
         if isinstance(sequence, InlineSequence):
-            yield what, RowVersionSequence.from_bytes(sequence.data).num_rows
+            yield subject, RowVersionSequence.from_bytes(sequence.data).num_rows
 
 
 def _index_problems(built: Built) -> Iterator[str]:
-    uuids = [one.uuid for one in built.indices]
+    uuids = [index.uuid for index in built.indices]
     if len(set(uuids)) < len(uuids):
         yield "two indices have the same uuid"
 
@@ -226,7 +234,7 @@ class NewVersion:
 def prepare(home: Store, built: Built, transaction: Transaction, name: ManifestName) -> NewVersion:
     """Serialize a version; writes at most what of its indices does not lie in the manifest."""
     inline = transaction.to_bytes()
-    indices = tuple(_with_details_outside(home, one, built.manifest) for one in built.indices)
+    indices = tuple(_with_details_outside(home, index, built.manifest) for index in built.indices)
     index_section = build_index_section(indices) if indices else None
     data = built.manifest.to_bytes(index_section=index_section, transaction=inline)
     start = len(built.manifest.live_preamble)

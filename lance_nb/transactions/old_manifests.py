@@ -75,7 +75,7 @@ def repaired(built: Built, open_snapshot: OpenSnapshot | None, *, is_clone: bool
             "could leave them: they can be read but not changed. Rewrite the dataset "
             "(write_dataset(ds, ds.uri, mode='overwrite')), or restore a version without them"
         )
-    fresh = {} if repeated is not None else {one.id: one for one in built.fresh}
+    fresh = {} if repeated is not None else {fragment.id: fragment for fragment in built.fresh}
     measured = _measured(built.manifest, fresh, open_snapshot)
     manifest = built.manifest
     if repeated is None:
@@ -83,10 +83,12 @@ def repaired(built: Built, open_snapshot: OpenSnapshot | None, *, is_clone: bool
     if measured is not None:
         manifest = _flagged(replace(manifest, fragments=measured))
     renamed = _with_distinct_fields(manifest)
-    indices = [_completed(one, built, open_snapshot) for one in built.indices]
+    indices = [_completed(index, built, open_snapshot) for index in built.indices]
     if renamed.schema is not manifest.schema:
-        known = {one.id for one in renamed.schema.walk()}
-        indices = [one for one in indices if one.is_system or known.issuperset(one.fields)]
+        known_ids = {field.id for field in renamed.schema.walk()}
+        indices = [
+            index for index in indices if index.is_system or known_ids.issuperset(index.fields)
+        ]
     changed = () if repeated is not None else tuple(renamed.fragments.with_ids(fresh).values())
     return Built(renamed, tuple(indices), changed, only_appended=False, writers=built.writers)
 
@@ -104,8 +106,8 @@ def _completed(
         return index
     path = layout.index_folder(index.uuid, built.manifest.path)
     store, path = open_snapshot(built.manifest).locations.locate(path, index.base_id)
-    found = sorted(store.list_recursive(path), key=lambda one: one.name)
-    return replace(index, files=tuple(IndexFile(one.name, one.size_bytes) for one in found))
+    entries = sorted(store.list_recursive(path), key=lambda entry: entry.name)
+    return replace(index, files=tuple(IndexFile(entry.name, entry.size_bytes) for entry in entries))
 
 
 def _covers_wrongly(writer: WriterVersion | None) -> bool:
@@ -129,12 +131,12 @@ def _measured(
     if fragments.has_counts and not _incomplete(fragments).size:
         return None
     # What this version adds has been counted by its writer, whatever was counted before.
-    every = [fresh.get(one.id, one) for one in fragments]
+    every = [fresh.get(fragment.id, fragment) for fragment in fragments]
     if open_snapshot is None:
         return FragmentList.of(every).in_order()
     snapshot = open_snapshot(manifest)
-    found = run_all([_Measure(snapshot, one) for one in every])
-    return FragmentList.of(one for one in found if one.num_rows).in_order()
+    measured = run_all([_Measure(snapshot, fragment) for fragment in every])
+    return FragmentList.of(fragment for fragment in measured if fragment.num_rows).in_order()
 
 
 def _flagged(manifest: Manifest) -> Manifest:
@@ -153,8 +155,8 @@ def _incomplete(fragments: FragmentList) -> np.ndarray:
     lacking = counts.num_rows <= 0
     lacking |= (counts.num_deletion_files > 0) & (counts.num_deleted_rows == 0)
     lacking |= counts.size_bytes == 0
-    for at in np.flatnonzero((counts.num_data_files > 1) & ~lacking).tolist():
-        lacking[at] = not all(one.size_bytes for one in fragments[at].files)
+    for position in np.flatnonzero((counts.num_data_files > 1) & ~lacking).tolist():
+        lacking[position] = not all(file.size_bytes for file in fragments[position].files)
     return np.flatnonzero(lacking)
 
 
@@ -167,7 +169,7 @@ class _Measure:
 
     def __call__(self) -> Fragment:
         fragment = self._fragment
-        files = tuple(one if one.size_bytes else self._sized(one) for one in fragment.files)
+        files = tuple(file if file.size_bytes else self._sized(file) for file in fragment.files)
         fragment = replace(fragment, files=files)
         rows = num_physical_rows(self._snapshot, fragment)
         fragment = replace(fragment, physical_rows=rows)
@@ -199,24 +201,26 @@ class _Measure:
 def _with_distinct_fields(manifest: Manifest) -> Manifest:
     """Give a new id to every field that two files of a fragment hold. Raises InvalidInputError."""
     several = np.flatnonzero(manifest.fragments.counts().num_data_files > 1).tolist()
-    repeated = {field for at in several for field in repeated_fields(manifest.fragments[at])}
-    repeated &= {one.id for one in manifest.schema.walk()}
+    repeated = {
+        field for position in several for field in repeated_fields(manifest.fragments[position])
+    }
+    repeated &= {field.id for field in manifest.schema.walk()}
     if not repeated:
         return manifest
     fragments = list(manifest.fragments)
     ids = _new_ids(manifest, fragments, repeated)
-    fields = tuple(_renumbered(one, ids) for one in manifest.schema)
+    fields = tuple(_renumbered(field, ids) for field in manifest.schema)
     schema = Schema(fields, manifest.schema.metadata)
-    live = {one.id for one in schema.walk()}
-    renamed = [_with_fields(one, ids) for one in fragments]
-    kept = [replace(one, files=_live_files(one, live)) for one in renamed]
+    live = {field.id for field in schema.walk()}
+    renamed = [_with_fields(fragment, ids) for fragment in fragments]
+    with_live_files = [replace(fragment, files=_live_files(fragment, live)) for fragment in renamed]
     allocated = manifest.max_allocated_field_id
     if allocated is not None:
         allocated = max(allocated, schema.max_field_id)
     return replace(
         manifest,
         schema=schema,
-        fragments=FragmentList.of(kept),
+        fragments=FragmentList.of(with_live_files),
         max_allocated_field_id=allocated,
     )
 
@@ -230,16 +234,20 @@ def _new_ids(
     distances must stay. If the repeated ids alone cannot change, all ids of their files do.
     """
     first = next_field_id(manifest)
-    wanted = set(repeated)
+    field_ids = set(repeated)
     while True:
-        ids = {one: first + one - min(wanted) for one in wanted}
-        if all(_keeps_distances(one, _with_fields(one, ids)) for one in fragments):
+        ids = {field_id: first + field_id - min(field_ids) for field_id in field_ids}
+        if all(_keeps_distances(fragment, _with_fields(fragment, ids)) for fragment in fragments):
             return ids
-        before = len(wanted)
-        wanted |= {field for one in fragments for field in _beside(one, wanted)}
-        if len(wanted) == before:
+        before = len(field_ids)
+        field_ids |= {field for field_id in fragments for field in _beside(field_id, field_ids)}
+        if len(field_ids) == before:
             break
-    where = next(one for one in fragments if not _keeps_distances(one, _with_fields(one, ids)))
+    where = next(
+        fragment
+        for fragment in fragments
+        if not _keeps_distances(fragment, _with_fields(fragment, ids))
+    )
     raise InvalidInputError(
         f"field {min(repeated)} is in two data files of a fragment, as releases up to 0.10.5 left "
         f"it, and no new id fits the files of fragment {where.id}: such a dataset can be read but "
@@ -257,15 +265,15 @@ def _keeps_distances(before: Fragment, after: Fragment) -> bool:
     )
 
 
-def _beside(fragment: Fragment, wanted: set[int]) -> set[int]:
+def _beside(fragment: Fragment, field_ids: set[int]) -> set[int]:
     """Return the fields of the 0.1 files that are the last ones to hold a wanted field."""
-    left = set(wanted)
-    found: set[int] = set()
+    left = set(field_ids)
+    beside: set[int] = set()
     for file in reversed(fragment.files):
         if file.is_legacy and not left.isdisjoint(file.fields):
-            found.update(field for field in file.fields if field >= 0)
+            beside.update(field for field in file.fields if field >= 0)
         left.difference_update(file.fields)
-    return found
+    return beside
 
 
 def repeated_fields(fragment: Fragment) -> list[int]:
@@ -279,7 +287,7 @@ def _renumbered(field: Field, ids: dict[int, int]) -> Field:
         field,
         id=ids.get(field.id, field.id),
         parent_id=ids.get(field.parent_id, field.parent_id),
-        children=tuple(_renumbered(one, ids) for one in field.children),
+        children=tuple(_renumbered(child, ids) for child in field.children),
     )
 
 
@@ -294,5 +302,5 @@ def _with_fields(fragment: Fragment, ids: dict[int, int]) -> Fragment:
 
 
 def _live_files(fragment: Fragment, live: set[int]) -> tuple[DataFile, ...]:
-    files = tuple(one for one in fragment.files if not live.isdisjoint(one.fields))
+    files = tuple(file for file in fragment.files if not live.isdisjoint(file.fields))
     return files or fragment.files  # without a file, nobody could read its rows

@@ -172,9 +172,9 @@ class OperationValue:
     def __repr__(self) -> str:
         every = fields(self)  # type: ignore[arg-type]
         shown = [
-            f"{one.name}={getattr(self, one.name)!r}"
-            for one in every
-            if one.name not in _OUR_OWN or getattr(self, one.name)
+            f"{base.name}={getattr(self, base.name)!r}"
+            for base in every
+            if base.name not in _OUR_OWN or getattr(self, base.name)
         ]
         return f"LanceOperation.{type(self).__name__}({', '.join(shown)})"
 
@@ -221,14 +221,14 @@ class Operation(Protocol):
         ...
 
 
-def listed(value: Iterable[T], kind: type[T], what: str) -> FrozenList[T]:
+def listed(value: Iterable[T], kind: type[T], subject: str) -> FrozenList[T]:
     """Return values that a caller gave as a list. Raises ArgumentError for another type."""
-    found = FrozenList(value) if isinstance(value, Iterable) else FrozenList([value])
-    wrong = [type(one).__name__ for one in found if not isinstance(one, kind)]
+    items = FrozenList(value) if isinstance(value, Iterable) else FrozenList([value])
+    wrong = [type(item).__name__ for item in items if not isinstance(item, kind)]
     if wrong:
         name = "FragmentMetadata" if kind is Fragment else kind.__name__
-        raise ArgumentError(f"{what} must be a list of {name}, not of {wrong[0]}")
-    return found
+        raise ArgumentError(f"{subject} must be a list of {name}, not of {wrong[0]}")
+    return items
 
 
 def operation_name(arm: str) -> str:

@@ -131,7 +131,7 @@ def _rebased(transaction: Transaction, theirs: Theirs, ctx: RebaseContext) -> Tr
     ours = transaction.operation
     if isinstance(ours, Delete | Update):
         touched = _touched_by(theirs)
-        mine = {one.id for one in ours.updated_fragments}
+        mine = {updated_fragment.id for updated_fragment in ours.updated_fragments}
         operation, problem = merge_deletions(ours, mine & touched.keys(), ctx)
         if problem is not None:
             version, other = touched[problem.fragment_id]
@@ -183,27 +183,31 @@ def merge_deletions(
 
     No file is written unless all of them can be merged.
     """
-    wanted = sorted(fragment_ids)
-    now = ctx.current.fragments.with_ids(wanted)
-    mine = {one.id: one for one in ours.updated_fragments}
+    wanted_ids = sorted(fragment_ids)
+    now = ctx.current.fragments.with_ids(wanted_ids)
+    mine = {updated_fragment.id: updated_fragment for updated_fragment in ours.updated_fragments}
     vectors = {}
-    for fragment_id in wanted:
-        found = _merged_vector(ours, mine[fragment_id], now.get(fragment_id), ctx)
-        if isinstance(found, str):
-            return ours, UnmergeableDeletions(fragment_id, f"fragment {fragment_id}: {found}")
-        vectors[fragment_id] = found
-    gone = [one for one in wanted if len(vectors[one]) == now[one].physical_rows]
-    for fragment_id in wanted:
-        if fragment_id not in gone:
+    for fragment_id in wanted_ids:
+        vector = _merged_vector(ours, mine[fragment_id], now.get(fragment_id), ctx)
+        if isinstance(vector, str):
+            return ours, UnmergeableDeletions(fragment_id, f"fragment {fragment_id}: {vector}")
+        vectors[fragment_id] = vector
+    emptied = [
+        fragment_id
+        for fragment_id in wanted_ids
+        if len(vectors[fragment_id]) == now[fragment_id].physical_rows
+    ]
+    for fragment_id in wanted_ids:
+        if fragment_id not in emptied:
             version = ctx.current.version
             file = ctx.write_deletions(fragment_id, version, vectors[fragment_id])
             mine[fragment_id] = replace(now[fragment_id], deletion_file=file)
-    kept = tuple(one for key, one in mine.items() if key not in gone)
+    remaining = tuple(fragment for key, fragment in mine.items() if key not in emptied)
     if isinstance(ours, Delete):
-        removed = (*ours.deleted_fragment_ids, *gone)
-        return replace(ours, updated_fragments=kept, deleted_fragment_ids=removed), None
-    removed = (*ours.removed_fragment_ids, *gone)
-    return replace(ours, updated_fragments=kept, removed_fragment_ids=removed), None
+        removed = (*ours.deleted_fragment_ids, *emptied)
+        return replace(ours, updated_fragments=remaining, deleted_fragment_ids=removed), None
+    removed = (*ours.removed_fragment_ids, *emptied)
+    return replace(ours, updated_fragments=remaining, removed_fragment_ids=removed), None
 
 
 def _merged_vector(
@@ -221,14 +225,14 @@ def _merged_vector(
         return "which of its rows ours changes is not known"
     deleted = ctx.read_deletions(now)
     offsets = rows.offsets()
-    both = offsets[deleted.contains(offsets)]
-    if len(both):
-        return f"both change {enumerate_ids('row', both.tolist())}"
+    shared = offsets[deleted.contains(offsets)]
+    if len(shared):
+        return f"both change {enumerate_ids('row', shared.tolist())}"
     return deleted | rows
 
 
 def _files(fragment: Fragment) -> list[tuple[object, ...]]:
-    return [(one.path, one.fields, one.column_indices, one.base_id) for one in fragment.files]
+    return [(file.path, file.fields, file.column_indices, file.base_id) for file in fragment.files]
 
 
 # --- indices --------------------------------------------------------------------------------------
@@ -239,8 +243,8 @@ def rebase_index(
 ) -> CreateIndex:
     """Return our indices as they have to be after ``theirs``."""
     indices: list[IndexMetadata] = []
-    for one in ours.added:
-        index = one
+    for new_index in ours.added:
+        index = new_index
         for _, other in theirs:
             if isinstance(other, Update):
                 index = _without_updated(index, other)
@@ -258,11 +262,11 @@ def rebase_rewrite(ours: Rewrite, theirs: Theirs) -> Rewrite:
     """Return our rewrite with its fragment-reuse index as cleaned up by ``theirs``."""
     mine = ours.frag_reuse_index
     cleaned = [
-        inline_details(one)
+        inline_details(index)
         for _, other in theirs
         if isinstance(other, CreateIndex)
-        for one in other.added
-        if one.name == REUSE_INDEX
+        for index in other.added
+        if index.name == REUSE_INDEX
     ]
     if mine is None or not cleaned:
         return ours
@@ -277,12 +281,12 @@ def with_reuse_index(
     if rewrite.frag_reuse_index is not None:
         return rewrite
     _, after = load_version(version)
-    found = next((one for one in after if one.name == REUSE_INDEX), None)
-    if found is None:
+    reuse_index = next((index for index in after if index.name == REUSE_INDEX), None)
+    if reuse_index is None:
         return rewrite
     _, before = load_version(version - 1)
-    known = any(one.uuid == found.uuid for one in before)
-    return rewrite if known else replace(rewrite, frag_reuse_index=found)
+    is_known = any(index.uuid == reuse_index.uuid for index in before)
+    return rewrite if is_known else replace(rewrite, frag_reuse_index=reuse_index)
 
 
 def _without_updated(index: IndexMetadata, update: Update) -> IndexMetadata:
@@ -290,7 +294,7 @@ def _without_updated(index: IndexMetadata, update: Update) -> IndexMetadata:
     depends = not set(update.fields_modified).isdisjoint((*index.fields, *index.covering_fields))
     if covered is None or not depends:
         return index
-    left = covered - BitMap(one.id for one in update.updated_fragments)
+    left = covered - BitMap(updated_fragment.id for updated_fragment in update.updated_fragments)
     return replace(index, fragment_bitmap=left.serialize())
 
 
@@ -311,9 +315,9 @@ def _replaced_singletons(
     ours: CreateIndex, current: tuple[IndexMetadata, ...]
 ) -> list[IndexMetadata]:
     """Return the singleton indices that are there now and that ours replaces without saying so."""
-    names = {one.name for one in ours.added} & {REUSE_INDEX, WAL_INDEX}
-    said = {one.uuid for one in (*ours.removed, *ours.added)}
-    return [one for one in current if one.name in names and one.uuid not in said]
+    names = {index.name for index in ours.added} & {REUSE_INDEX, WAL_INDEX}
+    replaced_uuids = {index.uuid for index in (*ours.removed, *ours.added)}
+    return [index for index in current if index.name in names and index.uuid not in replaced_uuids]
 
 
 LoadVersion = Callable[[int], tuple[Manifest, Any]]
@@ -329,21 +333,31 @@ def inserts_rows(update: Update, before: Manifest) -> bool:
     stable row ids, new rows are those without an id. Without, an upsert that also deletes rows is
     known by the fields that it names: all of them, as upserts of pylance and ours do.
     """
-    written = sum(one.physical_rows for one in update.new_fragments)
+    written = sum(new_fragment.physical_rows for new_fragment in update.new_fragments)
     if not written or update.update_mode is UpdateMode.REWRITE_COLUMNS:
         return written > 0
     if before.reader_feature_flags & STABLE_ROW_IDS:
-        return any(_has_new_rows(one) for one in update.new_fragments)
-    if {one.id for one in before.schema.walk()} <= set(update.fields_for_preserving_frag_bitmap):
+        return any(_has_new_rows(new_fragment) for new_fragment in update.new_fragments)
+    if {field.id for field in before.schema.walk()} <= set(
+        update.fields_for_preserving_frag_bitmap
+    ):
         return True
-    known = before.fragments.with_ids(
-        {*update.removed_fragment_ids, *(one.id for one in update.updated_fragments)}
+    fragments = before.fragments.with_ids(
+        {
+            *update.removed_fragment_ids,
+            *(updated_fragment.id for updated_fragment in update.updated_fragments),
+        }
     )
-    moved = sum(known[one].num_rows for one in update.removed_fragment_ids if one in known)
+    moved = sum(
+        fragments[fragment_id].num_rows
+        for fragment_id in update.removed_fragment_ids
+        if fragment_id in fragments
+    )
     moved += sum(
-        _num_deleted(one) - _num_deleted(known[one.id])
-        for one in update.updated_fragments
-        if one.id in known and one.id not in update.removed_fragment_ids
+        _num_deleted(updated_fragment) - _num_deleted(fragments[updated_fragment.id])
+        for updated_fragment in update.updated_fragments
+        if updated_fragment.id in fragments
+        and updated_fragment.id not in update.removed_fragment_ids
     )
     return written > moved
 
@@ -452,8 +466,8 @@ def _kind(field: Field) -> tuple[str, str, int]:
 
 
 def _added(before: Schema, current: Schema) -> Iterator[Field]:
-    return (one for one in current.walk() if before.field_by_id(one.id) is None)
+    return (field for field in current.walk() if before.field_by_id(field.id) is None)
 
 
 def _paths(fragments: Iterable[Fragment]) -> set[str]:
-    return {file.path for one in fragments for file in one.files}
+    return {file.path for fragment in fragments for file in fragment.files}

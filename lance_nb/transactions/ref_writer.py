@@ -56,8 +56,8 @@ class Replacing(Protocol):
         ...
 
 
-def create_record(root: Store, path: str, data: bytes, what: str) -> None:
-    """Create a record; ``what`` names it.
+def create_record(root: Store, path: str, data: bytes, subject: str) -> None:
+    """Create a record; ``subject`` names it.
 
     Raises RefConflictError when there is one, StorageError when it certainly was not created,
     CommitStateUnknownError.
@@ -69,60 +69,60 @@ def create_record(root: Store, path: str, data: bytes, what: str) -> None:
     except ObjectExistsError:
         pass
     except StorageError as error:
-        problem = _unclear(error, what, "created")
-    found = _read_record(root, path, what, "created", problem)
-    if found is None:
-        raise _unknown(what, "created", problem) from problem
-    if found != data:
-        raise RefConflictError(f"{what} already exists")
-    sync_record(root, path, what, "written")
+        problem = _unclear(error, subject, "created")
+    record = _read_record(root, path, subject, "created", problem)
+    if record is None:
+        raise _unknown(subject, "created", problem) from problem
+    if record != data:
+        raise RefConflictError(f"{subject} already exists")
+    sync_record(root, path, subject, "written")
 
 
-def replace_record(root: Store, path: str, expected: bytes, data: bytes, what: str) -> None:
+def replace_record(root: Store, path: str, expected: bytes, data: bytes, subject: str) -> None:
     """Change a record that was read as ``expected``.
 
     Raises RefConflictError when it has been changed by somebody else, ObjectNotFoundError when it
     has been deleted, StorageError when it certainly was not changed, CommitStateUnknownError.
     """
     if not isinstance(root, Replacing):
-        replaced = _replace_in_steps(root, path, expected, data, what)
+        replaced = _replace_in_steps(root, path, expected, data, subject)
     else:
         try:
             replaced = root.replace(path, expected, data)
         except StorageError as error:
-            problem = _unclear(error, what, "changed")
-            replaced = _is_now(root, path, data, what, problem)
+            problem = _unclear(error, subject, "changed")
+            replaced = _is_now(root, path, data, subject, problem)
     if not replaced:
         raise RefConflictError(
-            f"{what} was changed by another process at the same time; look at it and do the change "
-            "again"
+            f"{subject} was changed by another process at the same time; look at it and do the "
+            "change again"
         )
 
 
-def _replace_in_steps(root: Store, path: str, expected: bytes, data: bytes, what: str) -> bool:
+def _replace_in_steps(root: Store, path: str, expected: bytes, data: bytes, subject: str) -> bool:
     if bytes(root.read(path)) != expected:
         return False
     problem: LanceError | None = None
     try:
         root.write(path, data)
     except StorageError as error:
-        problem = _unclear(error, what, "changed")
-    return _is_now(root, path, data, what, problem)
+        problem = _unclear(error, subject, "changed")
+    return _is_now(root, path, data, subject, problem)
 
 
-def _is_now(root: Store, path: str, data: bytes, what: str, problem: LanceError | None) -> bool:
+def _is_now(root: Store, path: str, data: bytes, subject: str, problem: LanceError | None) -> bool:
     """Return whether a record that was written is there, and not somebody else's in its place."""
-    found = _read_record(root, path, what, "changed", problem)
-    if found == data:
+    record = _read_record(root, path, subject, "changed", problem)
+    if record == data:
         if problem is not None:
-            sync_record(root, path, what, "written")
+            sync_record(root, path, subject, "written")
         return True
     if problem is not None:  # it is as it was, and our write may still arrive
-        raise _unknown(what, "changed", problem) from problem
+        raise _unknown(subject, "changed", problem) from problem
     return False
 
 
-def delete_record(root: Store, path: str, what: str) -> bool:
+def delete_record(root: Store, path: str, subject: str) -> bool:
     """Delete a record; return whether there was one.
 
     Raises StorageError when it certainly was not deleted, CommitStateUnknownError.
@@ -134,32 +134,32 @@ def delete_record(root: Store, path: str, what: str) -> bool:
     try:
         root.delete(path)
     except StorageError as error:
-        problem = _unclear(error, what, "deleted")
-        if _read_record(root, path, what, "deleted", problem) is not None:
-            raise _unknown(what, "deleted", problem) from error
-    sync_record(root, path, what, "deleted")
+        problem = _unclear(error, subject, "deleted")
+        if _read_record(root, path, subject, "deleted", problem) is not None:
+            raise _unknown(subject, "deleted", problem) from error
+    sync_record(root, path, subject, "deleted")
     return True
 
 
-def sync_record(root: Store, path: str, what: str, done: str) -> None:
+def sync_record(root: Store, path: str, subject: str, done: str) -> None:
     """Make durable what was ``done`` to a record, visibly. Raises CommitStateUnknownError."""
     try:
         sync_folder(root, path.rpartition("/")[0])
     except StorageError as error:
-        raise _unsynced(what, done, error) from error
+        raise _unsynced(subject, done, error) from error
 
 
-def _unclear(error: StorageError, what: str, done: str) -> StorageError:
+def _unclear(error: StorageError, subject: str, done: str) -> StorageError:
     """Return an error that leaves open what was done; raise what says it."""
     if error.outcome == "failed":
         raise error
     if error.outcome == "unsynced":
-        raise _unsynced(what, done, error) from error
+        raise _unsynced(subject, done, error) from error
     return error
 
 
 def _read_record(
-    root: Store, path: str, what: str, done: str, problem: LanceError | None
+    root: Store, path: str, subject: str, done: str, problem: LanceError | None
 ) -> bytes | None:
     """Read a record, None if there is none."""
     try:
@@ -167,19 +167,19 @@ def _read_record(
     except ObjectNotFoundError:
         return None
     except StorageError as error:
-        raise _unknown(what, done, problem or error) from error
+        raise _unknown(subject, done, problem or error) from error
 
 
-def _unknown(what: str, done: str, problem: LanceError | None) -> CommitStateUnknownError:
+def _unknown(subject: str, done: str, problem: LanceError | None) -> CommitStateUnknownError:
     reason = "" if problem is None else f" ({problem})"
     return CommitStateUnknownError(
-        f"whether {what} was {done} is unknown{reason}: look at it before doing the change again"
+        f"whether {subject} was {done} is unknown{reason}: look at it before doing the change again"
     )
 
 
-def _unsynced(what: str, done: str, problem: LanceError) -> CommitStateUnknownError:
+def _unsynced(subject: str, done: str, problem: LanceError) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"{what} was {done} and everybody sees it, but the disk did not confirm it ({problem}): "
+        f"{subject} was {done} and everybody sees it, but the disk did not confirm it ({problem}): "
         "after a power failure it may be as before"
     )
 
@@ -298,10 +298,10 @@ def _size_bytes(place: CommitPlace, name: ManifestName) -> int:
 
 def check_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
     """Return the metadata of a ref if it maps texts to texts. Raises InvalidInputError."""
-    found = dict(metadata)
-    if not all(isinstance(one, str) for pair in found.items() for one in pair):
+    checked = dict(metadata)
+    if not all(isinstance(text, str) for pair in checked.items() for text in pair):
         raise InvalidInputError("the metadata of a ref maps texts to texts")
-    return found
+    return checked
 
 
 def ordered_tags(tags: Mapping[str, Tag], order: str | None = None) -> list[tuple[str, Tag]]:
@@ -311,7 +311,7 @@ def ordered_tags(tags: Mapping[str, Tag], order: str | None = None) -> list[tupl
     """
     descending = check_order(order)
     by_name = sorted(tags.items())
-    return sorted(by_name, key=lambda one: one[1].version, reverse=descending)
+    return sorted(by_name, key=lambda entry: entry[1].version, reverse=descending)
 
 
 def ordered_branches(
@@ -320,7 +320,7 @@ def ordered_branches(
     """Sort branches by the version they started from, as ``ordered_tags`` does."""
     descending = check_order(order)
     by_name = sorted(branches.items())
-    return sorted(by_name, key=lambda one: one[1].parent_version, reverse=descending)
+    return sorted(by_name, key=lambda entry: entry[1].parent_version, reverse=descending)
 
 
 def check_order(order: str | None) -> bool:

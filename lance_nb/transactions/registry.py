@@ -36,8 +36,8 @@ class _Operations(Mapping[str, type[Operation]]):
 
     def __getitem__(self, arm: str) -> type[Operation]:
         name = _CLASSES[arm]
-        found: type[Operation] = getattr(import_module(f"{_FOLDER}.{arm}"), name)
-        return found
+        operation: type[Operation] = getattr(import_module(f"{_FOLDER}.{arm}"), name)
+        return operation
 
     def __contains__(self, arm: object) -> bool:
         return arm in _CLASSES

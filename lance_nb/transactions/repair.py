@@ -107,8 +107,8 @@ class RepairResult:
     failed: tuple[tuple[RepairStep, str], ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"done: {one.what}" for one in self.done]
-        lines += [f"not done: {one.what}: {reason}" for one, reason in self.failed]
+        lines = [f"done: {step.what}" for step in self.done]
+        lines += [f"not done: {step.what}: {reason}" for step, reason in self.failed]
         lines += [f"moved to quarantine under the id {self.id}"] if self.id else []
         return "\n".join(lines or ["nothing to do"])
 
@@ -123,14 +123,14 @@ class Repair:
 
     def run(self, steps: Sequence[RepairStep]) -> RepairResult:
         """Carry out steps in their order. Raises CommitStateUnknownError, StorageError."""
-        wanted = [one for one in steps if not one.held_back]
-        failed = [(one, one.held_back) for one in steps if one.held_back]
-        moved = [path for one in wanted for path in one.moved]
+        to_run = [step for step in steps if not step.held_back]
+        failed = [(step, step.held_back) for step in steps if step.held_back]
+        moved = [path for step in to_run for path in step.moved]
         quarantine = Quarantine(self.root, self._new_id()) if moved else None
         if quarantine is not None:
-            quarantine.write_record(_record_of(quarantine.id, self.environment.clock(), wanted))
+            quarantine.write_record(_record_of(quarantine.id, self.environment.clock(), to_run))
         done: list[RepairStep] = []
-        for step in wanted:
+        for step in to_run:
             try:
                 self._run(step, quarantine)
             except CommitStateUnknownError:
@@ -223,9 +223,9 @@ class Repair:
         if step.target.branch is not None:
             above = refs.read_branch(self.root, step.target.branch).identifier
         version, size_bytes = locate(self.place_of(step.target.branch), step.target.version)
-        made = source.load(step.version).manifest.timestamp_ns or self.environment.clock()
+        time_ns = source.load(step.version).manifest.timestamp_ns or self.environment.clock()
         branch = Branch(
-            step.target.branch, version, (*above, (version, uuid)), made // _NS, size_bytes
+            step.target.branch, version, (*above, (version, uuid)), time_ns // _NS, size_bytes
         )
         path, data = branch_path(step.branch), branch.to_bytes()
         if quarantine is not None:
@@ -325,8 +325,8 @@ class Quarantine:
 
     def _is_made(self, path: str, present: memoryview) -> bool:
         """Return whether the repair has written what lies at a path."""
-        made = _read_if_exists(self.root, self.place(path, _MADE))
-        return made is not None and _same(present, made)
+        record = _read_if_exists(self.root, self.place(path, _MADE))
+        return record is not None and _same(present, record)
 
     def _branches_made_anew(
         self, record: Mapping[str, Any], waiting: Sequence[str]
@@ -364,8 +364,8 @@ class Quarantine:
 
 def repairs(root: Store) -> list[str]:
     """List the ids of the repairs that have moved files to quarantine, oldest first."""
-    found = [one.name.split("/") for one in root.list_recursive(QUARANTINE)]
-    return sorted({parts[0] for parts in found if parts[1:] == [RECORD_FILE]})
+    parts = [entry.name.split("/") for entry in root.list_recursive(QUARANTINE)]
+    return sorted({parts[0] for parts in parts if parts[1:] == [RECORD_FILE]})
 
 
 def _read(root: Store, identity: str) -> dict[str, Any]:
@@ -409,10 +409,11 @@ def _read_if_exists(root: Store, path: str) -> memoryview | None:
         return None
 
 
-def _same(one: memoryview, other: memoryview) -> bool:
-    if len(one) != len(other):
+def _same(data: memoryview, other: memoryview) -> bool:
+    if len(data) != len(other):
         return False
-    steps = range(0, len(one), _CHUNK_BYTES)
+    steps = range(0, len(data), _CHUNK_BYTES)
     return all(
-        bytes(one[at : at + _CHUNK_BYTES]) == bytes(other[at : at + _CHUNK_BYTES]) for at in steps
+        bytes(data[offset : offset + _CHUNK_BYTES]) == bytes(other[offset : offset + _CHUNK_BYTES])
+        for offset in steps
     )

@@ -87,7 +87,7 @@ class RepairStep:
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.what}", f"  because {self.why}"]
-        lines += [f"  file {one}" for one in self.files]
+        lines += [f"  file {file}" for file in self.files]
         lines += [f"  held back: {self.held_back}"] if self.held_back else []
         return "\n".join(lines)
 
@@ -102,10 +102,10 @@ def plan_steps(
     """Return the steps, in the order in which they are done."""
     planner = _Planner(survey, findings, place_of)
     now = datetime.fromtimestamp(now_ns / 1e9, UTC)
-    known = {one.path: (one.size_bytes, one.modified) for one in survey.files}
+    stored = {file.path: (file.size_bytes, file.modified) for file in survey.files}
     steps = []
     for step in planner.steps():
-        state = {path: known[path] for path in step.files if path in known}
+        state = {path: stored[path] for path in step.files if path in stored}
         steps.append(replace(step, state=state, held_back=_held_back(step, state, now, older_than)))
     return steps
 
@@ -121,7 +121,7 @@ def _held_back(
     times = [modified for _, modified in state.values()]
     if None in times and older_than > timedelta(0):
         return "the store does not say when these files changed: a commit may be under way"
-    ages = [now - one for one in times if one is not None]
+    ages = [now - modified for modified in times if modified is not None]
     if ages and min(ages) < older_than:
         return (
             f"it changed {max(int(min(ages).total_seconds()), 0)} s ago and a commit may be under "
@@ -148,7 +148,7 @@ class _Planner:
         for folder, line in self._survey.lines.items():
             step = (
                 self._restore(folder)
-                if not any(one.branch == line.branch for one in mixed)
+                if not any(finding.branch == line.branch for finding in mixed)
                 else None
             )
             if step is not None:
@@ -165,19 +165,21 @@ class _Planner:
 
     def _of(self, *codes: str) -> Iterator[Finding]:
         reported: set[tuple[str, str | None, str]] = set()
-        for one in self._findings:
-            key = (one.code, one.branch, one.path)
-            if one.code in codes and key not in reported:
+        for finding in self._findings:
+            key = (finding.code, finding.branch, finding.path)
+            if finding.code in codes and key not in reported:
                 reported.add(key)
-                yield one
+                yield finding
 
     # --- versions ---------------------------------------------------------------------------------
 
     def _restore(self, folder: str) -> RepairStep | None:
         """Plan to make the last good version of a line the newest."""
         line = self._survey.lines[folder]
-        found = [one for one in self._of("newest-unreadable") if one.branch == line.branch]
-        if not found or not isinstance(found[0].error, FormatError):
+        unreadable = [
+            finding for finding in self._of("newest-unreadable") if finding.branch == line.branch
+        ]
+        if not unreadable or not isinstance(unreadable[0].error, FormatError):
             return None
         source = self._source(line.branch)
         bad: list[ManifestName] = []
@@ -194,7 +196,7 @@ class _Planner:
             break
         if good is None or not bad:
             return None
-        files = tuple(_inside(folder, one.path) for one in bad)
+        files = tuple(_inside(folder, finding.path) for finding in bad)
         newest = line.names[-1].version
         shown = f"{line.branch or 'main'}:{good}"
         return RepairStep(
@@ -202,7 +204,7 @@ class _Planner:
             f"restore {shown}, the last version that can be read, as version {newest + 1}, and "
             f"move {count_of(len(bad), 'damaged manifest')} to quarantine; data files that only "
             "these name stay until a clean-up",
-            found[0].message,
+            unreadable[0].message,
             line.branch,
             files,
             files,
@@ -214,9 +216,9 @@ class _Planner:
         """Plan to end a repair that was interrupted after it had made the version that restores."""
         line = self._survey.lines[folder]
         damaged = {
-            one.version: one
-            for one in self._of("manifest-unreadable")
-            if one.branch == line.branch and isinstance(one.error, FormatError)
+            finding.version: finding
+            for finding in self._of("manifest-unreadable")
+            if finding.branch == line.branch and isinstance(finding.error, FormatError)
         }
         if not damaged:
             return
@@ -227,7 +229,7 @@ class _Planner:
                 bad.append(name)
                 continue
             if bad and _goes_back(source, name.version, bad[0].version):
-                files = tuple(_inside(folder, one.path) for one in bad)
+                files = tuple(_inside(folder, finding.path) for finding in bad)
                 text = (
                     f"move {count_of(len(bad), 'damaged manifest')} to quarantine: version "
                     f"{name.version} has already restored an older version"
@@ -245,8 +247,8 @@ class _Planner:
 
     def _mixed(self) -> Iterator[RepairStep]:
         """Plan to quarantine the manifests of the naming scheme that fewer versions have."""
-        for one in self._of("naming-mixed"):
-            folder = "" if one.branch is None else branch_root(one.branch)
+        for finding in self._of("naming-mixed"):
+            folder = "" if finding.branch is None else branch_root(finding.branch)
             paths: dict[NamingScheme, list[str]] = {scheme: [] for scheme in NamingScheme}
             for file in self._survey.files:
                 name = parse_manifest_name(file.path.rpartition("/")[2])
@@ -257,43 +259,49 @@ class _Planner:
             files = tuple(paths[fewer])
             manifests = count_of(len(files), "manifest")
             text = f"move {manifests} with {fewer.value.upper()} names to quarantine"
-            yield RepairStep(QUARANTINE, text, one.message, one.branch, files, files)
+            yield RepairStep(QUARANTINE, text, finding.message, finding.branch, files, files)
 
     def _hints(self, restored: set[str | None]) -> Iterator[RepairStep]:
         # The hint is right where the version that it names waits for its manifest store.
-        done = {*restored, *(one.branch for one in self._of("staged-manifest"))}
-        for one in self._of("newest-missing", "hint-unreadable", "hint-stale", "hint-missing"):
-            folder = "" if one.branch is None else branch_root(one.branch)
+        done = {*restored, *(finding.branch for finding in self._of("staged-manifest"))}
+        for finding in self._of("newest-missing", "hint-unreadable", "hint-stale", "hint-missing"):
+            folder = "" if finding.branch is None else branch_root(finding.branch)
             line = self._survey.lines.get(folder)
-            if one.branch in done or line is None or not line.names:
+            if finding.branch in done or line is None or not line.names:
                 continue
-            done.add(one.branch)
+            done.add(finding.branch)
             newest = line.names[-1].version
             path = _inside(folder, HINT_PATH)
-            there = (path,) if one.code != "hint-missing" else ()
-            verb = "write" if one.code == "hint-missing" else "rewrite"
+            hint_files = (path,) if finding.code != "hint-missing" else ()
+            verb = "write" if finding.code == "hint-missing" else "rewrite"
             text = f"{verb} the hint: the newest version is {newest}"
-            if one.code == "newest-missing":
+            if finding.code == "newest-missing":
                 text += "; versions after it cannot be brought back without a copy"
-            yield RepairStep(HINT, text, one.message, one.branch, (path,), there, version=newest)
+            yield RepairStep(
+                HINT, text, finding.message, finding.branch, (path,), hint_files, version=newest
+            )
 
     # --- tags and branches ------------------------------------------------------------------------
 
     def _records(self) -> Iterator[RepairStep]:
-        for one in self._of("tag-unreadable", "branch-unreadable"):
-            kind = one.code.partition("-")[0]
-            there = tuple(file.path for file in self._survey.files if file.path == one.path)
-            if there and isinstance(one.error, FormatError):
+        for finding in self._of("tag-unreadable", "branch-unreadable"):
+            kind = finding.code.partition("-")[0]
+            record_files = tuple(
+                file.path for file in self._survey.files if file.path == finding.path
+            )
+            if record_files and isinstance(finding.error, FormatError):
                 text = (
                     f"move the record of a {kind} to quarantine, so that the others can be listed"
                 )
-                yield RepairStep(QUARANTINE, text, one.message, None, there, there)
+                yield RepairStep(
+                    QUARANTINE, text, finding.message, None, record_files, record_files
+                )
 
     def _branches(self) -> Iterator[RepairStep]:
-        for one in self._of("branch-without-versions"):
-            yield self._unfinished(str(one.branch), one)
-        unreadable = {one.path for one in self._of("branch-unreadable")}
-        lost = {one.branch: one.message for one in self._of("branch-without-record")}
+        for finding in self._of("branch-without-versions"):
+            yield self._unfinished(str(finding.branch), finding)
+        unreadable = {finding.path for finding in self._of("branch-unreadable")}
+        lost = {finding.branch: finding.message for finding in self._of("branch-without-record")}
         for folder, line in self._survey.lines.items():
             name = line.branch
             if name is None or name in self._survey.branches or not line.names:
@@ -321,14 +329,18 @@ class _Planner:
     def _without_record(self, folder: str, name: str, why: str) -> RepairStep:
         """Plan to write the record from the first version; else the folder goes to quarantine."""
         line = self._survey.lines[folder]
-        files = tuple(one.path for one in self._survey.files if one.home == folder)
+        files = tuple(file.path for file in self._survey.files if file.home == folder)
         first = line.names[0]
         try:
-            made = self._source(name).transaction(first.version).operation
-            if isinstance(made, Clone) and made.branch_name == name and made.is_shallow:
-                self._source(made.ref_name).load(made.ref_version)
-                target = Target(made.ref_name, made.ref_version)
-                fork = f"{made.ref_name or 'main'}:{made.ref_version}"
+            operation = self._source(name).transaction(first.version).operation
+            if (
+                isinstance(operation, Clone)
+                and operation.branch_name == name
+                and operation.is_shallow
+            ):
+                self._source(operation.ref_name).load(operation.ref_version)
+                target = Target(operation.ref_name, operation.ref_version)
+                fork = f"{operation.ref_name or 'main'}:{operation.ref_version}"
                 text = f"write the record of branch {name!r}, which started from {fork}"
                 manifest = _inside(folder, line.names[-1].path)
                 return RepairStep(
@@ -344,14 +356,14 @@ class _Planner:
 
     def _leftovers(self) -> Iterator[RepairStep]:
         keeper = isinstance(self._survey.root, SlotKeeper)
-        paths = [one.path for one in self._of("leftover-file")]
+        paths = [finding.path for finding in self._of("leftover-file")]
         staged = list(self._of("staged-manifest"))
         files = tuple(sorted({*paths, *self._temporary()}))
         if files:
             text = f"move {count_of(len(files), 'leftover file')} to quarantine"
             why = "interrupted writes left these files, and no version names them"
             yield RepairStep(QUARANTINE, text, why, None, files, files)
-        for one in staged:
+        for staged_file in staged:
             held = (
                 ""
                 if keeper
@@ -362,31 +374,37 @@ class _Planner:
             )
             text = "move a staged manifest to quarantine: the manifest store does not know it"
             yield RepairStep(
-                QUARANTINE, text, one.message, one.branch, (one.path,), (one.path,), held_back=held
+                QUARANTINE,
+                text,
+                staged_file.message,
+                staged_file.branch,
+                (staged_file.path,),
+                (staged_file.path,),
+                held_back=held,
             )
 
     def _temporary(self) -> Iterable[str]:
-        return (one.path for one in self._survey.files if _is_temporary(one))
+        return (file.path for file in self._survey.files if _is_temporary(file))
 
     def _moved(self) -> Iterator[RepairStep]:
         if not any(self._of("base-moved")):
             return
         try:
-            found = moved_branches(self._survey.root, self._place_of)
+            moved = moved_branches(self._survey.root, self._place_of)
         except LanceError:
             return
-        for one in found:
+        for branch in moved:
             text = "make a version that names the present places of its files"
-            yield RepairStep(MOVED, text, str(one), one.branch, version=one.version)
+            yield RepairStep(MOVED, text, str(branch), branch.branch, version=branch.version)
 
 
 def _goes_back(source: VersionSource, version: int, before: int) -> bool:
     """Return whether a version restores one that is older than ``before``."""
     try:
-        made = source.transaction(version).operation
+        operation = source.transaction(version).operation
     except LanceError:
         return False
-    return isinstance(made, Restore) and made.version < before
+    return isinstance(operation, Restore) and operation.version < before
 
 
 def _is_temporary(file: StoredFile) -> bool:
@@ -402,8 +420,8 @@ def changed_since(root: Store, step: RepairStep) -> str:
     """Return the file of a step that is not as it was when the plan was made, "" if all are."""
     folders = {path.rpartition("/")[0] for path in step.state}
     now = {
-        f"{folder}/{one.name}": (one.size_bytes, one.modified)
+        f"{folder}/{entry.name}": (entry.size_bytes, entry.modified)
         for folder in folders
-        for one in root.list(folder)
+        for entry in root.list(folder)
     }
     return next((path for path, state in step.state.items() if now.get(path) != state), "")

@@ -35,22 +35,23 @@ def assign_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[lis
     than rows.
     """
     fragments = list(fragments)
-    brought = {id(one): row_ids_of(one) for one in fragments if _is_inline(one)}
+    brought = {id(fragment): row_ids_of(fragment) for fragment in fragments if _is_inline(fragment)}
     highest = [bounds[1] for ids in brought.values() if (bounds := ids.bounds) is not None]
     next_row_id = max(next_row_id, *highest, 0)
     assigned = []
-    for one in fragments:
-        if one.row_ids is None or _is_inline(one):
-            known = brought.get(id(one), RowIdSegments(()))
-            missing = one.physical_rows - known.num_rows
+    for fragment in fragments:
+        if fragment.row_ids is None or _is_inline(fragment):
+            row_ids = brought.get(id(fragment), RowIdSegments(()))
+            missing = fragment.physical_rows - row_ids.num_rows
             if missing < 0:
                 raise InvalidInputError(
-                    f"a new fragment of {one.physical_rows} rows brings {known.num_rows} row ids"
+                    f"a new fragment of {fragment.physical_rows} rows brings {row_ids.num_rows} "
+                    "row ids"
                 )
-            assigned.append(_with_more_ids(one, known, next_row_id, missing))
+            assigned.append(_with_more_ids(fragment, row_ids, next_row_id, missing))
             next_row_id += missing
         else:
-            assigned.append(one)
+            assigned.append(fragment)
     return assigned, next_row_id
 
 
@@ -83,10 +84,12 @@ def _is_inline(fragment: Fragment) -> bool:
     return isinstance(fragment.row_ids, InlineSequence)
 
 
-def _with_more_ids(fragment: Fragment, known: RowIdSegments, first: int, missing: int) -> Fragment:
+def _with_more_ids(
+    fragment: Fragment, row_ids: RowIdSegments, first: int, missing: int
+) -> Fragment:
     if fragment.row_ids is not None and not missing:
         return fragment
-    segments = (*known.segments, Range(first, first + missing))
+    segments = (*row_ids.segments, Range(first, first + missing))
     return replace(fragment, row_id_meta=RowIdMeta.inline(RowIdSegments(segments).to_bytes()))
 
 
@@ -103,10 +106,10 @@ def row_ids_of(fragment: Fragment) -> RowIdSegments:
 def stamp_new_rows(fragments: Iterable[Fragment], version: int) -> list[Fragment]:
     """Say that all rows were created and last updated in ``version``."""
     stamped = []
-    for one in fragments:
-        meta = _uniform(one.physical_rows, version)
+    for fragment in fragments:
+        meta = _uniform(fragment.physical_rows, version)
         stamped.append(
-            replace(one, created_at_version_meta=meta, last_updated_at_version_meta=meta)
+            replace(fragment, created_at_version_meta=meta, last_updated_at_version_meta=meta)
         )
     return stamped
 
@@ -146,29 +149,29 @@ def stamp_moved_rows(
     fragments = list(fragments)
     ids, created = _created_versions(sources)
     stamped = []
-    for one in fragments:
-        wanted = all_row_ids(one)
-        at = np.searchsorted(ids, wanted)
-        at[at == len(ids)] = 0
-        known = ids[at] == wanted if len(ids) else np.zeros(len(wanted), np.bool_)
-        versions = np.full(len(wanted), version, np.uint64)
+    for fragment in fragments:
+        row_ids = all_row_ids(fragment)
+        positions = np.searchsorted(ids, row_ids)
+        positions[positions == len(ids)] = 0
+        is_known = ids[positions] == row_ids if len(ids) else np.zeros(len(row_ids), np.bool_)
+        versions = np.full(len(row_ids), version, np.uint64)
         if len(ids):
-            versions[known] = created[at[known]]
-        made = replace(one, created_at_version_meta=_recorded(versions))
-        stamped.append(stamp_all_updated(made, version))
+            versions[is_known] = created[positions[is_known]]
+        stamped_fragment = replace(fragment, created_at_version_meta=_recorded(versions))
+        stamped.append(stamp_all_updated(stamped_fragment, version))
     return stamped
 
 
 def _created_versions(sources: Iterable[Fragment]) -> tuple[U64s, U64s]:
     """Return the row ids of ``sources``, ascending, and the version each was created in."""
     ids, versions = [], []
-    for one in sources:
-        if one.row_ids is None:
+    for source in sources:
+        if source.row_ids is None:
             continue
-        ids.append(all_row_ids(one))
-        created = one.created_at_versions
+        ids.append(all_row_ids(source))
+        created = source.created_at_versions
         if isinstance(created, InlineSequence):
-            versions.append(versions_of(created, one.physical_rows))
+            versions.append(versions_of(created, source.physical_rows))
         else:
             versions.append(np.full(len(ids[-1]), CREATED_UNKNOWN, np.uint64))
     if not ids:
@@ -180,11 +183,11 @@ def _created_versions(sources: Iterable[Fragment]) -> tuple[U64s, U64s]:
 
 def all_row_ids(fragment: Fragment) -> U64s:
     """Return one id per row: counts are compared before anything is expanded."""
-    found = row_ids_of(fragment)
-    if found.num_rows != fragment.physical_rows:
+    row_ids = row_ids_of(fragment)
+    if row_ids.num_rows != fragment.physical_rows:
         expected = f"{fragment.physical_rows} row ids in fragment {fragment.id}"
-        raise CorruptFileError("", None, expected, f"{found.num_rows}")
-    return found.to_numpy()
+        raise CorruptFileError("", None, expected, f"{row_ids.num_rows}")
+    return row_ids.to_numpy()
 
 
 def versions_of(sequence: InlineSequence, num_rows: int) -> U64s:

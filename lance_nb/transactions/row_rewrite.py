@@ -59,14 +59,14 @@ def columns_are_cheaper(
     changing = sum(count for _, count in touched)
     if not changing:
         return False
-    stored = sum(max(one.physical_rows, 1) for one, _ in touched)
+    stored = sum(max(fragment.physical_rows, 1) for fragment, _ in touched)
     whole, some = _widths(snapshot, touched[0][0], part)
     return changing * whole > stored * some + SAVED_BYTES_MIN / 2
 
 
 def _widths(snapshot: Snapshot, fragment: Fragment, part: Schema) -> tuple[float, float]:
     """Return the stored bytes per row of the fragment, and of the columns of ``part`` in it."""
-    wanted = {one.id for one in part.walk()}
+    field_ids = {field.id for field in part.walk()}
     whole = some = 0
     for file in fragment.files:
         live = {column: field for field, column in columns_of(fragment, file).items()}
@@ -75,10 +75,10 @@ def _widths(snapshot: Snapshot, fragment: Fragment, part: Schema) -> tuple[float
             if field is not None:
                 size = page.size_bytes or 0
                 whole += size
-                some += size if field in wanted else 0
+                some += size if field in field_ids else 0
     for blob, size in payload_bytes(snapshot, fragment).items():
         whole += size
-        some += size if blob in wanted else 0
+        some += size if blob in field_ids else 0
     rows = max(fragment.physical_rows, 1)
     return whole / rows, some / rows
 
@@ -112,13 +112,13 @@ def rewrite_rows(
     updates: Updates,
     choice: RowChoice,
     options: WriteOptions,
-    found: Sequence[Touched] | None = None,
+    touched: Sequence[Touched] | None = None,
     *,
     progress: Callable[[int], None] = _no_progress,
 ) -> RowRewrite:
     """Write the chosen rows again, with values from SQL expressions.
 
-    ``found``: the rows, if they have been looked for already. ``progress`` is called with numbers
+    ``touched``: the rows, if they have been looked for already. ``progress`` is called with numbers
     of rows that have been written. Raises ColumnNotFoundError, InvalidInputError, PredicateError,
     NotSupportedError; no file remains then.
     """
@@ -126,19 +126,21 @@ def rewrite_rows(
     check_updates(schema, updates)
     change = _Change(snapshot, shape_of(schema, dict(updates), payloads=True))
     every = project(schema, None, [ROW_ID])
-    if found is None:
+    if touched is None:
         rows = select_rows(snapshot, choice, every)
     else:
-        rows = _in_windows(snapshot, found, every)
+        rows = _in_windows(snapshot, touched, every)
     text = "" if choice.filter is None else choice.filter.text
-    made = change.made, tuple(updates)
-    return _written_again(snapshot, change.parts(rows), made, options, text=text, progress=progress)
+    changed = change.compute, tuple(updates)
+    return _written_again(
+        snapshot, change.parts(rows), changed, options, text=text, progress=progress
+    )
 
 
 def rewrite_given(
     snapshot: Snapshot,
     names: Sequence[str],
-    found: Sequence[Touched],
+    touched: Sequence[Touched],
     values: Callable[[Selected], pa.Table],
     options: WriteOptions,
     *,
@@ -150,7 +152,7 @@ def rewrite_given(
     no file remains then.
     """
     every = project(snapshot.manifest.schema, None, [ROW_ID])
-    rows = _in_windows(snapshot, found, every)
+    rows = _in_windows(snapshot, touched, every)
     return _written_again(
         snapshot, rows, (values, tuple(names)), options, text="", progress=progress
     )
@@ -159,22 +161,22 @@ def rewrite_given(
 def _written_again(
     snapshot: Snapshot,
     rows: Iterable[Selected],
-    made: tuple[Callable[[Selected], pa.Table], tuple[str, ...]],
+    change: tuple[Callable[[Selected], pa.Table], tuple[str, ...]],
     options: WriteOptions,
     *,
     text: str,
     progress: Callable[[int], None],
 ) -> RowRewrite:
-    """Write rows again; ``made`` gives the new values of the columns that it names."""
+    """Write rows again; ``change`` gives the new values of the columns that it names."""
     schema = snapshot.manifest.schema
     every = project(schema, None, [ROW_ID])
     copies = BlobCopies(snapshot)
     deletions, ids = [], []
     with FragmentWriter(schema, snapshot.locations.home, copying(options, copies)) as writer:
-        for fragment, windows in groupby(rows, key=lambda one: one.fragment):
+        for fragment, windows in groupby(rows, key=lambda selection: selection.fragment):
             offsets = []
             for window in windows:
-                table = _changed_table(snapshot, every, window, made[0](window), copies)
+                table = _changed_table(snapshot, every, window, change[0](window), copies)
                 ids.append(to_integers(one_array(table.column(ROW_ID))))
                 for batch in table.drop_columns([ROW_ID]).to_batches():
                     writer.write(batch)
@@ -187,30 +189,30 @@ def _written_again(
     return RowRewrite(
         DeletionPlan(snapshot.version, text, tuple(deletions)),
         tuple(fragments),
-        tuple(one.id for name in made[1] for one in schema.field(quoted([name])).walk()),
+        tuple(field.id for name in change[1] for field in schema.field(quoted([name])).walk()),
     )
 
 
 def _changed_table(
-    snapshot: Snapshot, every: Projection, rows: Selected, made: pa.Table, copies: BlobCopies
+    snapshot: Snapshot, every: Projection, rows: Selected, changed: pa.Table, copies: BlobCopies
 ) -> pa.Table:
     """Read rows with their row ids, and put the values that were made for them in their places."""
     table = selected_table(snapshot, every, rows)
     if copies:
         addresses = row_addresses(rows.fragment, rows.physical)
-        table = copies.table(table, addresses, without=made.schema.names)
-    for name in made.schema.names:
+        table = copies.table(table, addresses, without=changed.schema.names)
+    for name in changed.schema.names:
         place = table.schema.get_field_index(name)
         field = _written(snapshot, table.schema.field(place))
-        table = table.set_column(place, field, cast(made.column(name), field))
+        table = table.set_column(place, field, cast(changed.column(name), field))
     return table
 
 
 def _in_windows(
-    snapshot: Snapshot, found: Sequence[Touched], wanted: Projection
+    snapshot: Snapshot, touched: Sequence[Touched], projection: Projection
 ) -> Iterator[Selected]:
-    for fragment, rows in found:
-        step = window_rows(snapshot, wanted, fragment)
+    for fragment, rows in touched:
+        step = window_rows(snapshot, projection, fragment)
         for start in range(0, rows.size, step):
             part = rows[start : start + step]
             yield Selected(fragment, part, part, {})
@@ -221,14 +223,14 @@ def find_rows(snapshot: Snapshot, choice: RowChoice) -> list[Touched]:
     rows = select_rows(snapshot, choice, project(snapshot.manifest.schema, []))
     return [
         (fragment, np.concatenate([window.physical for window in windows]))
-        for fragment, windows in groupby(rows, key=lambda one: one.fragment)
+        for fragment, windows in groupby(rows, key=lambda selection: selection.fragment)
     ]
 
 
 def rewrite_values(
     snapshot: Snapshot,
     updates: Updates,
-    found: Sequence[Touched],
+    touched: Sequence[Touched],
     options: WriteOptions,
     *,
     progress: Callable[[int], None] = _no_progress,
@@ -241,20 +243,20 @@ def rewrite_values(
     check_updates(schema, updates)
     part = updated_part(schema, updates)
     change = _Change(snapshot, shape_of(schema, dict(updates), payloads=True))
-    rows_of = {fragment.id: rows for fragment, rows in found}
+    rows_of = {fragment.id: rows for fragment, rows in touched}
 
     def values(fragment: Fragment, first: int, last: int) -> pa.Table:
         rows = rows_of[fragment.id][first:last]
-        made = change.values(Selected(fragment, rows, rows, {}), part.to_arrow())
+        table = change.values(Selected(fragment, rows, rows, {}), part.to_arrow())
         progress(len(rows))
-        return made
+        return table
 
-    return rewrite_columns(snapshot, part, found, values, options)
+    return rewrite_columns(snapshot, part, touched, values, options)
 
 
 def updated_part(schema: Schema, updates: Updates) -> Schema:
     """Return the columns that an update changes, in the order of the schema."""
-    return Schema(tuple(one for one in schema if one.name in updates), schema.metadata)
+    return Schema(tuple(field for field in schema if field.name in updates), schema.metadata)
 
 
 def check_updates(schema: Schema, updates: Updates) -> None:
@@ -295,7 +297,7 @@ class _Change:
             for start in range(0, window.num_rows, step or max(window.num_rows, 1)):
                 yield window.part(start, start + (step or window.num_rows))
 
-    def made(self, rows: Selected) -> pa.Table:
+    def compute(self, rows: Selected) -> pa.Table:
         """Compute new values; expressions see the bytes of blobs."""
         source = selected_table(self.snapshot, self.shape.source, rows)
         if self.shape.reads_payloads:
@@ -305,11 +307,11 @@ class _Change:
             source = pa.Table.from_batches([batch])
         return self.shape.table(source)
 
-    def values(self, rows: Selected, wanted: pa.Schema) -> pa.Table:
-        """Compute the new values of rows, in the types of ``wanted``."""
-        made = self.made(rows)
-        fields = [_written(self.snapshot, field) for field in wanted]
-        arrays = [cast(made.column(field.name), field) for field in fields]
+    def values(self, rows: Selected, target_schema: pa.Schema) -> pa.Table:
+        """Compute the new values of rows, in the types of ``target_schema``."""
+        changed = self.compute(rows)
+        fields = [_written(self.snapshot, field) for field in target_schema]
+        arrays = [cast(changed.column(field.name), field) for field in fields]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -340,7 +342,7 @@ def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         raise PredicateError(f"the new value of {field.name!r} is no {field.type}: {exc}") from exc
 
 
-def _check_integers(values: pa.Array, wanted: pa.DataType) -> None:
+def _check_integers(values: pa.Array, type_: pa.DataType) -> None:
     """Raise pyarrow.ArrowInvalid for floats that are too large for integers, or not a number.
 
     Where Arrow may cut fractions off, it also lets such values become any integer.
@@ -348,23 +350,23 @@ def _check_integers(values: pa.Array, wanted: pa.DataType) -> None:
     import pyarrow.compute as pc
 
     kinds = pa.types
-    if kinds.is_floating(values.type) and kinds.is_integer(wanted):
-        pc.trunc(values).cast(wanted)
-    elif hasattr(values.type, "value_field") and hasattr(wanted, "value_field"):
-        _check_integers(values.flatten(), wanted.value_type)
-    elif kinds.is_struct(values.type) and kinds.is_struct(wanted):
+    if kinds.is_floating(values.type) and kinds.is_integer(type_):
+        pc.trunc(values).cast(type_)
+    elif hasattr(values.type, "value_field") and hasattr(type_, "value_field"):
+        _check_integers(values.flatten(), type_.value_type)
+    elif kinds.is_struct(values.type) and kinds.is_struct(type_):
         for part, child in zip(values.type, values.flatten(), strict=True):
-            place = wanted.get_field_index(part.name)
+            place = type_.get_field_index(part.name)
             if place >= 0:
-                _check_integers(child, wanted.field(place).type)
+                _check_integers(child, type_.field(place).type)
 
 
 def with_row_ids(fragments: list[Fragment], ids: list[np.ndarray]) -> Iterator[Fragment]:
     """Give fragments the stable ids of their rows, which are in the order of the rows."""
-    known = np.concatenate(ids) if ids else np.zeros(0, np.uint64)
+    row_ids = np.concatenate(ids) if ids else np.zeros(0, np.uint64)
     start = 0
-    for one in fragments:
-        mine = known[start : start + one.physical_rows].astype(np.uint64)
+    for fragment in fragments:
+        mine = row_ids[start : start + fragment.physical_rows].astype(np.uint64)
         sequence = RowIdSegments.from_numpy(mine)
-        yield replace(one, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
-        start += one.physical_rows
+        yield replace(fragment, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
+        start += fragment.physical_rows

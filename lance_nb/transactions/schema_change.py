@@ -36,8 +36,8 @@ _FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_date,
     pa.types.is_time,
     pa.types.is_duration,
-    lambda one: pa.types.is_string(one) or pa.types.is_large_string(one),
-    lambda one: pa.types.is_binary(one) or pa.types.is_large_binary(one),
+    lambda type_: pa.types.is_string(type_) or pa.types.is_large_string(type_),
+    lambda type_: pa.types.is_binary(type_) or pa.types.is_large_binary(type_),
 )
 _LEGACY = "0.1"
 _KEYS = frozenset({"path", "name", "nullable", "data_type"})
@@ -53,18 +53,18 @@ class Alteration:
     data_type: pa.DataType | None = None
 
     @classmethod
-    def of(cls, given: Any) -> Alteration:
+    def of(cls, change: Any) -> Alteration:
         """Read a dict as ``alter_columns`` takes it. Raises InvalidInputError."""
-        if not isinstance(given, Mapping) or "path" not in given or set(given) - _KEYS:
+        if not isinstance(change, Mapping) or "path" not in change or set(change) - _KEYS:
             raise InvalidInputError(
                 'an alteration is a dict such as {"path": "price", "data_type": pa.float32()} with '
-                f"the keys path, name, nullable, data_type; got {given!r:.200}"
+                f"the keys path, name, nullable, data_type; got {change!r:.200}"
             )
-        if all(given.get(key) is None for key in ("name", "nullable", "data_type")):
+        if all(change.get(key) is None for key in ("name", "nullable", "data_type")):
             raise InvalidInputError(
                 "At least one of name, nullable, or data_type must be specified"
             )
-        return cls(**given)
+        return cls(**change)
 
 
 def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]:
@@ -81,9 +81,9 @@ def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]
         added = with_blobs(added, file_version_of(version))
     new = Schema.from_arrow(added)
     new.check_text_metadata()
-    made = new.fields
-    grows = next((one.name for one in made if one.name in schema.names), None)
-    after, part = extended(schema, made, next_field_id(manifest))
+    all_fields = new.fields
+    grows = next((field.name for field in all_fields if field.name in schema.names), None)
+    after, part = extended(schema, all_fields, next_field_id(manifest))
     if grows is not None and version != "2.2":
         raise SchemaMismatchError(
             f"column {grows!r} is a struct: a field can be added to it in files of version 2.2, "
@@ -95,8 +95,8 @@ def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]
 
 def next_field_id(manifest: Manifest) -> int:
     """Return the first id that no column has had, as far as schema and files tell."""
-    known = manifest.max_allocated_field_id or -1
-    return max(manifest.schema.max_field_id, known, manifest.fragments.largest_field_id()) + 1
+    highest_id = manifest.max_allocated_field_id or -1
+    return max(manifest.schema.max_field_id, highest_id, manifest.fragments.largest_field_id()) + 1
 
 
 def extended(schema: Schema, added: Iterable[Field], next_id: int) -> tuple[Schema, Schema]:
@@ -111,23 +111,23 @@ def extended(schema: Schema, added: Iterable[Field], next_id: int) -> tuple[Sche
 
 
 def _grown(
-    known: tuple[Field, ...], added: tuple[Field, ...], parent_id: int, ids: Iterator[int]
+    fields: tuple[Field, ...], added: tuple[Field, ...], parent_id: int, ids: Iterator[int]
 ) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
-    by_name = {one.name: one for one in known}
+    by_name = {field.name: field for field in fields}
     parts = []
-    for one in added:
-        found = by_name.get(one.name)
-        if found is None:
+    for field in added:
+        existing = by_name.get(field.name)
+        if existing is None:
             if parent_id < 0:
-                check_not_reserved([one.name])
-            by_name[one.name] = made = _numbered(one, parent_id, ids)
-        elif _has_parts(found) and found.logical_type == one.logical_type:
-            after, below = _grown(found.children, one.children, found.id, ids)
-            by_name[one.name] = replace(found, children=after)
-            made = replace(found, children=below)
+                check_not_reserved([field.name])
+            by_name[field.name] = merged = _numbered(field, parent_id, ids)
+        elif _has_parts(existing) and existing.logical_type == field.logical_type:
+            after, below = _grown(existing.children, field.children, existing.id, ids)
+            by_name[field.name] = replace(existing, children=after)
+            merged = replace(existing, children=below)
         else:
-            raise SchemaMismatchError(f"column {one.name!r} already exists in the dataset")
-        parts.append(made)
+            raise SchemaMismatchError(f"column {field.name!r} already exists in the dataset")
+        parts.append(merged)
     return tuple(by_name.values()), tuple(parts)
 
 
@@ -142,7 +142,7 @@ def _has_parts(field: Field) -> bool:
 
 def _numbered(field: Field, parent_id: int, ids: Iterator[int]) -> Field:
     number = next(ids)
-    children = tuple(_numbered(one, number, ids) for one in field.children)
+    children = tuple(_numbered(child, number, ids) for child in field.children)
     return replace(field, id=number, parent_id=parent_id, children=children)
 
 
@@ -151,19 +151,25 @@ def without_fields(schema: Schema, paths: Iterable[str]) -> Schema:
 
     Raises ColumnNotFoundError, InvalidInputError when nothing would be left.
     """
-    gone = {schema.field(path).id for path in paths}
-    left = tuple(one for one in (_without(top, gone) for top in schema.fields) if one is not None)
+    removed_ids = {schema.field(path).id for path in paths}
+    left = tuple(
+        field
+        for field in (_without(top, removed_ids) for top in schema.fields)
+        if field is not None
+    )
     if not left:
         raise InvalidInputError("all columns would be dropped: a dataset has at least one")
     return Schema(left, schema.metadata)
 
 
-def _without(field: Field, gone: set[int]) -> Field | None:
-    if field.id in gone:
+def _without(field: Field, removed_ids: set[int]) -> Field | None:
+    if field.id in removed_ids:
         return None
     if not field.children:
         return field
-    left = tuple(one for one in (_without(child, gone) for child in field.children) if one)
+    left = tuple(
+        child for child in (_without(child, removed_ids) for child in field.children) if child
+    )
     return replace(field, children=left) if left else None
 
 
@@ -197,22 +203,24 @@ def altered(schema: Schema, alterations: Iterable[Alteration], next_id: int) -> 
     """
     new_ids: dict[int, int] = {}
     after = schema
-    for one in alterations:
-        before = schema.field(one.path)
+    for alteration in alterations:
+        before = schema.field(alteration.path)
         field = after.field_by_id(new_ids.get(before.id, before.id))
         if field is None:
             raise InvalidInputError(
-                f"column {one.path!r} is inside of a column that gets another type: give the type "
-                "of the whole column once"
+                f"column {alteration.path!r} is inside of a column that gets another type: give "
+                "the type of the whole column once"
             )
         changed = field
-        if one.name is not None:
-            changed = replace(changed, name=check_name(one.name, field))
-        if one.nullable is not None:
-            changed = replace(changed, nullable=one.nullable)
-        retyped = one.data_type is not None and one.data_type != _arrow_type(field)
-        if retyped or (one.data_type is not None and is_blob_v1(field)):  # a plain column then
-            changed = _retyped(changed, one, next_id)
+        if alteration.name is not None:
+            changed = replace(changed, name=check_name(alteration.name, field))
+        if alteration.nullable is not None:
+            changed = replace(changed, nullable=alteration.nullable)
+        retyped = alteration.data_type is not None and alteration.data_type != _arrow_type(field)
+        if retyped or (
+            alteration.data_type is not None and is_blob_v1(field)
+        ):  # a plain column then
+            changed = _retyped(changed, alteration, next_id)
             next_id = max(inner.id for inner in changed.walk()) + 1
             new_ids[before.id] = changed.id
         after = Schema(_replaced(after.fields, field.id, changed), schema.metadata)
@@ -220,35 +228,38 @@ def altered(schema: Schema, alterations: Iterable[Alteration], next_id: int) -> 
     return after
 
 
-def _retyped(field: Field, wanted: Alteration, next_id: int) -> Field:
-    found = _arrow_type(field)
-    if not can_become(found, wanted.data_type):
+def _retyped(field: Field, alteration: Alteration, next_id: int) -> Field:
+    current_type = _arrow_type(field)
+    if not can_become(current_type, alteration.data_type):
         raise SchemaMismatchError(
-            f"column {wanted.path!r} is {found} and cannot become {wanted.data_type}: its values "
+            f"column {alteration.path!r} is {current_type} and cannot become "
+            f"{alteration.data_type}: its values "
             "would be of another kind. Add a column with add_columns and a CAST instead"
         )
-    arrow = pa.schema([pa.field(field.name, wanted.data_type, field.nullable)])
-    made = Schema.from_arrow(arrow, first_id=next_id).fields[0]
-    kept = {key: one for key, one in field.metadata.items() if not key.startswith(BLOB_KEY)}
-    return replace(made, metadata=kept, parent_id=field.parent_id)
+    arrow = pa.schema([pa.field(field.name, alteration.data_type, field.nullable)])
+    new_field = Schema.from_arrow(arrow, first_id=next_id).fields[0]
+    metadata = {key: text for key, text in field.metadata.items() if not key.startswith(BLOB_KEY)}
+    return replace(new_field, metadata=metadata, parent_id=field.parent_id)
 
 
-def can_become(found: pa.DataType, wanted: pa.DataType) -> bool:
+def can_become(old_type: pa.DataType, new_type: pa.DataType) -> bool:
     """Return whether a column may change from the one type to the other."""
-    if pa.types.is_dictionary(found):
-        return can_become(found.value_type, wanted)
-    if _is_list(found) and _is_list(wanted):
-        return can_become(found.value_type, wanted.value_type)
-    if pa.types.is_fixed_size_list(found) and pa.types.is_fixed_size_list(wanted):
-        return bool(found.list_size == wanted.list_size) and can_become(
-            found.value_type, wanted.value_type
+    if pa.types.is_dictionary(old_type):
+        return can_become(old_type.value_type, new_type)
+    if _is_list(old_type) and _is_list(new_type):
+        return can_become(old_type.value_type, new_type.value_type)
+    if pa.types.is_fixed_size_list(old_type) and pa.types.is_fixed_size_list(new_type):
+        return bool(old_type.list_size == new_type.list_size) and can_become(
+            old_type.value_type, new_type.value_type
         )
     # Not to a zone, whose midnight it would be, nor to date64, which holds whole days only.
-    if pa.types.is_date(found) and pa.types.is_timestamp(wanted):
-        return wanted.tz is None
-    if pa.types.is_timestamp(found) and pa.types.is_date32(wanted):
+    if pa.types.is_date(old_type) and pa.types.is_timestamp(new_type):
+        return new_type.tz is None
+    if pa.types.is_timestamp(old_type) and pa.types.is_date32(new_type):
         return True
-    return found == wanted or any(family(found) and family(wanted) for family in _FAMILIES)
+    return old_type == new_type or any(
+        family(old_type) and family(new_type) for family in _FAMILIES
+    )
 
 
 def preserves_nullability(before: Schema, after: Schema) -> bool:
@@ -256,16 +267,16 @@ def preserves_nullability(before: Schema, after: Schema) -> bool:
 
     They are when no field became stricter and every new one may be null.
     """
-    could_be_null = {one.id: one.nullable for one in before.walk()}
+    could_be_null = {field.id: field.nullable for field in before.walk()}
     return all(
-        one.nullable or not could_be_null.get(one.id, True)
-        for one in after.walk()
-        if one.id in could_be_null or after.field_by_id(one.parent_id) is None
+        field.nullable or not could_be_null.get(field.id, True)
+        for field in after.walk()
+        if field.id in could_be_null or after.field_by_id(field.parent_id) is None
     )
 
 
-def _is_list(one: pa.DataType) -> bool:
-    return bool(pa.types.is_list(one) or pa.types.is_large_list(one))
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
 
 
 def _arrow_type(field: Field) -> pa.DataType:
@@ -298,14 +309,16 @@ def check_name(name: str, field: Field) -> str:
 def _replaced(fields: tuple[Field, ...], field_id: int, changed: Field) -> tuple[Field, ...]:
     return tuple(
         changed
-        if one.id == field_id
-        else replace(one, children=_replaced(one.children, field_id, changed))
-        for one in fields
+        if field.id == field_id
+        else replace(field, children=_replaced(field.children, field_id, changed))
+        for field in fields
     )
 
 
 def _check_names(fields: Sequence[Field]) -> None:
-    repeated = [name for name, count in Counter(one.name for one in fields).items() if count > 1]
+    repeated = [
+        name for name, count in Counter(field.name for field in fields).items() if count > 1
+    ]
     if repeated:
         raise SchemaMismatchError(f"there is a column named {repeated[0]!r} already")
     for field in fields:

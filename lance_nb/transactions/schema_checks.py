@@ -46,8 +46,8 @@ def check_schema(snapshot: Snapshot, operation: Operation, current: Manifest | N
     if problem is not None:
         raise InvalidInputError(f"{problem}. {_ADVICE}")
     for field in schema.walk():
-        known = None if before is None else before.field_by_id(field.id)
-        if known is None or known.name != field.name:
+        field_before = None if before is None else before.field_by_id(field.id)
+        if field_before is None or field_before.name != field.name:
             check_name(field.name, field)
     if before is not None and not isinstance(operation, Overwrite):
         _check_required(snapshot, before)
@@ -81,20 +81,20 @@ def _level_problems(fields: Sequence[Field], parent: int, *, is_below_blob: bool
 
 def _changes(before: Schema, after: Schema) -> Iterator[str]:
     for field in after.walk():
-        known = before.field_by_id(field.id)
-        if known is None:
+        field_before = before.field_by_id(field.id)
+        if field_before is None:
             continue
-        if known.parent_id != field.parent_id:
-            places = f"{known.parent_id} to {field.parent_id}"
+        if field_before.parent_id != field.parent_id:
+            places = f"{field_before.parent_id} to {field.parent_id}"
             yield f"field {field.id} ({field.name!r}) moves from {places}"
-        types = known.logical_type, field.logical_type
-        if known.extension_name != field.extension_name or not _is_readable_as(*types):
+        types = field_before.logical_type, field.logical_type
+        if field_before.extension_name != field.extension_name or not _is_readable_as(*types):
             yield f"field {field.id} ({field.name!r}) changes from {types[0]} to {types[1]}"
 
 
-def _is_readable_as(stored: str, wanted: str) -> bool:
-    are_lists = any(stored in names and wanted in names for names in (LISTS, LARGE_LISTS))
-    return stored == wanted or are_lists or wanted in READ_AS.get(stored, ())
+def _is_readable_as(stored: str, logical_type: str) -> bool:
+    are_lists = any(stored in names and logical_type in names for names in (LISTS, LARGE_LISTS))
+    return stored == logical_type or are_lists or logical_type in READ_AS.get(stored, ())
 
 
 def _check_required(snapshot: Snapshot, before: Schema) -> None:

@@ -46,7 +46,7 @@ class Addition:
     @property
     def num_rows(self) -> int:
         """Rows that are added."""
-        return sum(one.physical_rows for one in self.fragments)
+        return sum(fragment.physical_rows for fragment in self.fragments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Replacement:
     @property
     def num_rows(self) -> int:
         """Rows that are written."""
-        return sum(one.physical_rows for one in self.fragments)
+        return sum(fragment.physical_rows for fragment in self.fragments)
 
 
 Edit: TypeAlias = "Addition | DeletionPlan | RowRewrite | ColumnRewrite | MergePlan | Replacement"
@@ -108,7 +108,9 @@ class StagedWrite:
     @property
     def files(self) -> list[DataFile]:
         """The data files that were written for it."""
-        return [file for one in self.new_fragments for file in one.files] + list(self.column_files)
+        return [file for new_fragment in self.new_fragments for file in new_fragment.files] + list(
+            self.column_files
+        )
 
 
 def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
@@ -159,7 +161,7 @@ def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
 
 
 def _appended(snapshot: Snapshot, additions: Sequence[Addition]) -> StagedWrite:
-    added = tuple(one for edit in additions for one in edit.fragments)
+    added = tuple(fragment for edit in additions for fragment in edit.fragments)
     num_rows = sum(edit.num_rows for edit in additions)
     return StagedWrite(snapshot.version, Append(added), num_rows, new_fragments=added)
 
@@ -175,7 +177,7 @@ def files_of(edit: Edit) -> tuple[DataFile, ...]:
     if columns is not None:
         return columns.files
     fragments = () if isinstance(edit, ColumnRewrite) else edit.fragments
-    return tuple(file for one in fragments for file in one.files)
+    return tuple(file for fragment in fragments for file in fragment.files)
 
 
 def columns_of(edit: Edit) -> ColumnRewrite | None:
@@ -200,7 +202,7 @@ def _column_write(snapshot: Snapshot, edit: Edit, columns: ColumnRewrite) -> Sta
         snapshot.version,
         operation,
         num_updated_rows=columns.num_rows,
-        touched_fragments=tuple(one.id for one in columns.fragments),
+        touched_fragments=tuple(fragment.id for fragment in columns.fragments),
         column_files=columns.files,
     )
 
@@ -210,15 +212,15 @@ def _check_rows_change_once(
 ) -> None:
     """Refuse edits of the same rows: which of them counts could not be said."""
     seen: dict[int, DeletionVector] = {}
-    for plan in [*(one.deletion for one in rewrites), *(plans if rewrites else ())]:
+    for plan in [*(rewrite.deletion for rewrite in rewrites), *(plans if rewrites else ())]:
         for fragment, rows in plan.affected_rows.items():
-            known = seen.get(fragment, DeletionVector.of(()))
-            if known.contains(rows.offsets()).any():
+            deleted = seen.get(fragment, DeletionVector.of(()))
+            if deleted.contains(rows.offsets()).any():
                 raise InvalidInputError(
                     "an update and another edit of this stage change the same rows: commit the "
                     "one first, then stage the other on the version that it makes"
                 )
-            seen[fragment] = known | rows
+            seen[fragment] = deleted | rows
 
 
 def _combined(
@@ -231,22 +233,22 @@ def _combined(
     from lance_nb.transactions.merge_insert_plan import MergePlan
     from lance_nb.transactions.row_rewrite import RowRewrite
 
-    plans = [*plans, *(one.deletion for one in rewrites)]
+    plans = [*plans, *(rewrite.deletion for rewrite in rewrites)]
     adding = (edit for edit in edits if isinstance(edit, Addition | RowRewrite | MergePlan))
-    added = tuple(one for edit in adding for one in edit.fragments)
-    num_added = sum(one.physical_rows for one in added)
+    added = tuple(fragment for edit in adding for fragment in edit.fragments)
+    num_added = sum(fragment.physical_rows for fragment in added)
     if not plans:
         return StagedWrite(snapshot.version, Append(added), num_added, new_fragments=added)
     plan = united_deletions(plans)
     pending = PendingDeletions(checksums=wants_checksums(snapshot.manifest.config))
     operation: Operation
     if added or rewrites:
-        kept, gone = plan.changes(pending)
-        fields = {field for one in rewrites for field in one.fields}
-        merge = next((one for one in rewrites if isinstance(one, MergePlan)), None)
+        updated_fragments, removed_fragments = plan.changes(pending)
+        fields = {field for rewrite in rewrites for field in rewrite.fields}
+        merge = next((rewrite for rewrite in rewrites if isinstance(rewrite, MergePlan)), None)
         operation = Update(
-            removed_fragment_ids=gone,
-            updated_fragments=kept,
+            removed_fragment_ids=removed_fragments,
+            updated_fragments=updated_fragments,
             new_fragments=added,
             fields_for_preserving_frag_bitmap=tuple(sorted(fields)),
             inserted_rows=None if merge is None else merge.inserted_keys,
@@ -259,7 +261,7 @@ def _combined(
         operation,
         num_added,
         plan.num_rows,
-        sum(_num_updated(one) for one in rewrites),
+        sum(_num_updated(rewrite) for rewrite in rewrites),
         tuple(plan.affected_rows),
         added,
         affected_rows=plan.affected_rows,

@@ -61,7 +61,7 @@ class Transaction:
 
     def __post_init__(self) -> None:
         properties = self.transaction_properties or {}
-        wrong = [one for pair in properties.items() for one in pair if not isinstance(one, str)]
+        wrong = [text for pair in properties.items() for text in pair if not isinstance(text, str)]
         if wrong:
             kind = type(wrong[0]).__name__
             raise ArgumentError(f"transaction_properties are texts, not {kind}: {wrong[0]!r:.40}")
@@ -124,6 +124,6 @@ class Transaction:
 
 
 def _unknown_numbers(message: pb.Transaction) -> tuple[int, ...]:
-    found = UnknownFieldSet(message)
-    numbers = {found[index].field_number for index in range(len(found))}
+    unknown_fields = UnknownFieldSet(message)
+    numbers = {unknown_fields[index].field_number for index in range(len(unknown_fields))}
     return tuple(sorted(number for number in numbers if number >= _FIRST_OPERATION))

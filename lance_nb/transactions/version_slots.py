@@ -293,12 +293,12 @@ def _unsynced(home: Store, version: int, uuid: str, problem: LanceError) -> Comm
     )
 
 
-def is_ours(found: bytes | memoryview, data: bytes, uuid: str) -> bool:
+def is_ours(stored: bytes | memoryview, data: bytes, uuid: str) -> bool:
     """Return whether the manifest in a slot is the one our transaction made."""
-    if len(found) == len(data) and bytes(found) == data:
+    if len(stored) == len(data) and bytes(stored) == data:
         return True
     try:
-        return transaction_uuid(found) == uuid
+        return transaction_uuid(stored) == uuid
     except (FormatError, NotSupportedError):
         return False  # damaged or from the future: either way we did not write it
 

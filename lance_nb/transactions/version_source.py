@@ -69,13 +69,13 @@ class VersionSource:
             self._slots, "latest_marked", None
         )
         if look is None:
-            found = self._slots.latest()
+            latest = self._slots.latest()
         else:
-            found, self._marked = look() or (None, None)
-        if found is None:
+            latest, self._marked = look() or (None, None)
+        if latest is None:
             return self._probe(at_least) if at_least else None
-        self._scheme = found.scheme
-        return found if found.version >= at_least else ManifestName(at_least, found.scheme)
+        self._scheme = latest.scheme
+        return latest if latest.version >= at_least else ManifestName(at_least, latest.scheme)
 
     def has(self, version: int) -> bool:
         """Return whether a version is there, whatever listings say."""
@@ -95,27 +95,29 @@ class VersionSource:
         """Read several versions at the same time; what cannot be read is left to ``load``."""
         if self._slots.home.scheme in _NEAR:
             return
-        missing = [one for one in versions if one not in self._known][:_AHEAD_MAX]
+        missing = [version for version in versions if version not in self._known][:_AHEAD_MAX]
         if len(missing) > 1:
-            run_all([lambda version=one: self.has(version) for one in missing])  # type: ignore[misc]
+            run_all([lambda version=number: self.has(version) for number in missing])  # type: ignore[misc]
 
-    def there(self, first: int, head: ManifestName) -> Sequence[int]:
+    def present_versions(self, first: int, head: ManifestName) -> Sequence[int]:
         """Return the versions from ``first`` to the newest one that were not cleaned up."""
-        wanted = range(first, head.version + 1)
-        if all(map(self.has, wanted)):  # they are read anyway, and a listing may lag behind
-            return wanted
-        listed = {one.version for one in self._slots.list_names()} | {head.version}
-        return [version for version in wanted if version in listed]
+        versions = range(first, head.version + 1)
+        if all(map(self.has, versions)):  # they are read anyway, and a listing may lag behind
+            return versions
+        listed = {manifest_name.version for manifest_name in self._slots.list_names()} | {
+            head.version
+        }
+        return [version for version in versions if version in listed]
 
     def snapshotted(self, version: int) -> tuple[Manifest, tuple[IndexMetadata, ...]]:
         """Read a version, as operations want it: its bases are named as they are now."""
-        found = self.load(version)
-        manifest = found.manifest
+        version_data = self.load(version)
+        manifest = version_data.manifest
         if manifest.base_paths and self._locations is not None:
             bases = self._locations(manifest).present_bases()
             if bases != manifest.base_paths:
                 manifest = replace(manifest, base_paths=bases)
-        return manifest, found.indices
+        return manifest, version_data.indices
 
     def transaction(self, version: int) -> Transaction:
         """Return the transaction that made a version.
@@ -148,14 +150,14 @@ class VersionSource:
         return None
 
     def _read(self, version: int) -> Version:
-        known = self._remembered(version)
-        if known is None:
+        remembered = self._remembered(version)
+        if remembered is None:
             name, data = self._file(version)
-            found = parse_version(data, name, f"{self._slots.home.uri}/{name.path}")
+            parsed = parse_version(data, name, f"{self._slots.home.uri}/{name.path}")
         else:
-            found = _with_indices(known)
-        indices = with_content(found.indices, self._locator(found.manifest), found.manifest.path)
-        return Version(found.manifest, indices)
+            parsed = _with_indices(remembered)
+        indices = with_content(parsed.indices, self._locator(parsed.manifest), parsed.manifest.path)
+        return Version(parsed.manifest, indices)
 
     def _remembered(self, version: int) -> Manifest | None:
         """Return a manifest that is known, if it still is what lies at its place."""
@@ -167,9 +169,9 @@ class VersionSource:
             return None
         marked = self._marked
         if marked is not None and path.endswith(f"/{marked.name}"):
-            known = manifest_with_mark(where, marked.size_bytes, marked.e_tag)
-            if known is not None:
-                return known
+            remembered = manifest_with_mark(where, marked.size_bytes, marked.e_tag)
+            if remembered is not None:
+                return remembered
         try:
             tail, size = home.read_tail(path, TAIL_BYTES)
         except ObjectNotFoundError:

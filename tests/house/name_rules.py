@@ -48,10 +48,10 @@ VAGUE_NAMES = frozenset(
 # Functions (Python) and declarations (JavaScript) with a vague name, by folder. A count may only
 # fall: lower it here when it fell, so that it cannot rise again.
 VAGUE_NAMES_MAX = {
-    ".": 24, "dataset": 340, "encodings": 111, "explorer": 610, "explorer (js)": 0, "file": 63,
-    "format": 136, "indices": 225, "magic": 112, "spark": 250, "storage": 75, "table": 610,
-    "transactions": 610,
-}  # fmt: skip
+    ".": 1,  # ``found`` of an error stands beside ``expected``
+    "magic": 1,  # named as its verb, ``%lance at``
+    "table": 2,  # ``Diff.found`` is public
+}
 _JS_DECLARATION = re.compile(
     r"\b(?:const|let|var|function)\s+(" + "|".join(sorted(VAGUE_NAMES - {"this"})) + r")\b"
 )

@@ -97,9 +97,7 @@ def schema_of(module: Any, fields: tuple[Field, ...]) -> Any:
     schema = Schema(fields)
     if module is lance_nb:
         return lance_nb.LanceSchema(schema)
-    return LanceSchema._from_protos(
-        "{}", *[field.SerializeToString() for field in schema.to_pb()]
-    )
+    return LanceSchema._from_protos("{}", *[field.SerializeToString() for field in schema.to_pb()])
 
 
 def commit(module: Any, name: str, uri: str, fields: tuple[Field, ...]) -> None:

@@ -98,9 +98,9 @@ class ResultCache:
         with suppress(StorageError):
             if self._new_results and self._results is not None:
                 # Another process may have added results meanwhile.
-                found = {**self._read_results(), **self._results}
-                kept = dict(list(found.items())[-RESULTS_MAX:])
-                data = json.dumps({"format": FORMAT, "results": kept}).encode()
+                results = {**self._read_results(), **self._results}
+                newest = dict(list(results.items())[-RESULTS_MAX:])
+                data = json.dumps({"format": FORMAT, "results": newest}).encode()
                 self._folder.write(f"{self._name}.json", data)
                 self._new_results = False
             if self._new_hashes and self._hashes is not None:
@@ -122,13 +122,13 @@ class ResultCache:
         if data is None:
             return {}
         try:
-            found = json.loads(data)
+            parsed = json.loads(data)
         except (ValueError, RecursionError):
             return {}
-        results = found.get("results") if isinstance(found, dict) else None
-        if not isinstance(results, dict) or found.get("format") != FORMAT:
+        results = parsed.get("results") if isinstance(parsed, dict) else None
+        if not isinstance(results, dict) or parsed.get("format") != FORMAT:
             return {}
-        return {key: tuple(one) for key, one in results.items() if _are_numbers(one)}
+        return {key: tuple(result) for key, result in results.items() if _are_numbers(result)}
 
     def _read_hashes(self) -> dict[str, Hashes]:
         data = self._read(".arrow", _ARROW_BYTES_MAX)
@@ -144,28 +144,28 @@ class ResultCache:
             return {}
         keys = table["key"].to_pylist()
         column = table["hashes"].combine_chunks()
-        lists = [column[at].values for at in range(len(keys))]
+        lists = [column[index].values for index in range(len(keys))]
         return {
-            key: np.asarray(one.to_numpy(zero_copy_only=False), np.uint64)
-            for key, one in zip(keys, lists, strict=True)
-            if key is not None and one is not None and not one.null_count
+            key: np.asarray(list_.to_numpy(zero_copy_only=False), np.uint64)
+            for key, list_ in zip(keys, lists, strict=True)
+            if key is not None and list_ is not None and not list_.null_count
         }
 
 
 def _are_numbers(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(one, int | float) and not isinstance(one, bool) for one in value
+        isinstance(number, int | float) and not isinstance(number, bool) for number in value
     )
 
 
 def _arrow_bytes(hashes: dict[str, Hashes]) -> bytes:
     keys, arrays, total = [], [], 0
-    for key, one in reversed(hashes.items()):  # the newest first
-        total += len(one)
+    for key, fragment_hashes in reversed(hashes.items()):  # the newest first
+        total += len(fragment_hashes)
         if total > HASHES_MAX:
             break
         keys.append(key)
-        arrays.append(one)
+        arrays.append(fragment_hashes)
     ends = np.cumsum([0, *map(len, arrays)]).astype(np.int32)
     values = np.concatenate(arrays) if arrays else np.zeros(0, np.uint64)
     lists = pa.ListArray.from_arrays(pa.array(ends), pa.array(values, pa.uint64()))
@@ -186,8 +186,8 @@ class CheckCache:
         place = os.environ.get("XDG_CACHE_HOME")
         self._folder = cache_folder(place, "checks") if on_disk else None
         # A session of a dataset in memory keeps the results itself.
-        kept = session.kept_checks if is_used else {}
-        self._caches: dict[str, ResultCache] = kept
+        session_checks = session.kept_checks if is_used else {}
+        self._caches: dict[str, ResultCache] = session_checks
         self._files: dict[tuple[object, bytes], _FragmentFiles] = {}
 
     def of(self, statement: str, columns: str) -> ResultCache:
@@ -199,20 +199,20 @@ class CheckCache:
 
     def save(self) -> None:
         """Write what is new."""
-        for one in self._caches.values():
-            one.save()
+        for cache in self._caches.values():
+            cache.save()
 
     def fragment_keys(self, snapshot: Snapshot, field_ids: frozenset[int]) -> list[str]:
         """Return a key for each fragment of a version, from the files of these fields alone."""
         place = (snapshot.branch, snapshot.manifest.base_paths)
         fragments = snapshot.manifest.fragments
-        found = []
-        for at, raw in enumerate(fragments.raw):
+        keys = []
+        for position, raw in enumerate(fragments.raw):
             files = self._files.get((place, raw))
             if files is None:
-                files = self._files[place, raw] = _FragmentFiles(snapshot, fragments[at])
-            found.append(files.key(field_ids))
-        return found
+                files = self._files[place, raw] = _FragmentFiles(snapshot, fragments[position])
+            keys.append(files.key(field_ids))
+        return keys
 
 
 class _FragmentFiles:
@@ -220,24 +220,24 @@ class _FragmentFiles:
 
     def __init__(self, snapshot: Snapshot, fragment: Fragment) -> None:
         bases: dict[int | None, str] = {
-            one.id: one.path.rstrip("/") for one in snapshot.manifest.base_paths
+            base_path.id: base_path.path.rstrip("/") for base_path in snapshot.manifest.base_paths
         }
         home = snapshot.locations.home.uri.rstrip("/")
         self._files = tuple(
-            (frozenset(one.fields), f"{bases.get(one.base_id, home)}/{one.path}\0{one.fields}")
-            for one in fragment.files
+            (frozenset(file.fields), f"{bases.get(file.base_id, home)}/{file.path}\0{file.fields}")
+            for file in fragment.files
         )
         deletion = fragment.deletion_file
         deleted = "" if deletion is None else (
             f"{bases.get(deletion.base_id, home)}/{deletion.location(fragment.id)}"
         )  # fmt: skip
-        overlays = "".join(one.hex() for one in fragment.overlays)
+        overlays = "".join(overlay.hex() for overlay in fragment.overlays)
         self._rest = f"{fragment.physical_rows}\0{deleted}\0{overlays}"
         self._keys: dict[frozenset[int], str] = {}
 
     def key(self, field_ids: frozenset[int]) -> str:
-        known = self._keys.get(field_ids)
-        if known is None:
+        cached = self._keys.get(field_ids)
+        if cached is None:
             places = sorted(place for fields, place in self._files if fields & field_ids)
-            known = self._keys[field_ids] = digest(self._rest, *places)
-        return known
+            cached = self._keys[field_ids] = digest(self._rest, *places)
+        return cached

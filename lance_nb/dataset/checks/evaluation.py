@@ -118,13 +118,15 @@ def roots_of(sql: str) -> tuple[str, ...]:
             "an expectation is checked fragment by fragment and cannot hold an aggregate: use "
             "ds.expectations.add_row_count(...) for count(*), or ds.bisect(...) to search versions"
         )
-    calls = {one.name.lower() for one in tree.find_all(expressions.Anonymous)}
+    calls = {call.name.lower() for call in tree.find_all(expressions.Anonymous)}
     if tree.find(*_CLOCK_NODES) is not None or calls & _CLOCKS:
         raise PredicateError(
             "an expectation cannot depend on the current time, because its result is kept: compare "
             "with a date, such as date '2030-01-01'"
         )
-    roots = tuple(dict.fromkeys(one.parts[0].name for one in tree.find_all(expressions.Column)))
+    roots = tuple(
+        dict.fromkeys(column.parts[0].name for column in tree.find_all(expressions.Column))
+    )
     for name in roots:
         if name in ROW_COLUMNS:
             raise PredicateError(f"an expectation cannot name {name}, which changes as rows move")
@@ -147,16 +149,16 @@ def _field_ids(dataset: LanceDataset, names: Sequence[str]) -> tuple[frozenset[i
 
     Raises ColumnNotFoundError.
     """
-    known = {one.name.lower(): one for one in dataset.opened[1].manifest.schema}
+    fields_by_name = {field.name.lower(): field for field in dataset.opened[1].manifest.schema}
     ids: set[int] = set()
     words = []
     for name in names:
-        field = known.get(name.lower())
+        field = fields_by_name.get(name.lower())
         if field is None:
             raise ColumnNotFoundError(name, tuple(dataset.schema.names))
-        for one in field.walk():
-            ids.add(one.id)
-            words.append(f"{one.name}\0{one.id}\0{one.logical_type}")
+        for nested in field.walk():
+            ids.add(nested.id)
+            words.append(f"{nested.name}\0{nested.id}\0{nested.logical_type}")
     return frozenset(ids), "\0".join(words)
 
 
@@ -176,17 +178,23 @@ class Checker:
         configured: ConfiguredExpectations | None = None,
     ) -> None:
         session, snapshot = dataset.opened
-        found = configured or ConfiguredExpectations.of(snapshot.manifest.config)
-        known = sorted((*found.expectations, *found.problems))
+        configuration = configured or ConfiguredExpectations.of(snapshot.manifest.config)
+        all_names = sorted((*configuration.expectations, *configuration.problems))
         for name in names or ():
-            if name not in known:
-                listed = ", ".join(map(repr, known)) or "none"
+            if name not in all_names:
+                listed = ", ".join(map(repr, all_names)) or "none"
                 raise InvalidInputError(f"there is no expectation {name!r}; there are: {listed}")
-        wanted = known if names is None else list(dict.fromkeys(names))
+        chosen_names = all_names if names is None else list(dict.fromkeys(names))
         self._expectations = [
-            found.expectations[one] for one in wanted if one in found.expectations
+            configuration.expectations[name]
+            for name in chosen_names
+            if name in configuration.expectations
         ]
-        self._problems = {one: found.problems[one] for one in wanted if one in found.problems}
+        self._problems = {
+            name: configuration.problems[name]
+            for name in chosen_names
+            if name in configuration.problems
+        }
         self._allowed = (session.root.uri, *session.trusted_bases, *allow_bases)
         self._cache = CheckCache(session, is_used=cache)
         self._others: dict[str, LanceDataset] = {}
@@ -194,50 +202,60 @@ class Checker:
         self._session = session
         self._tick: Callable[[], object] = int  # called between batches; may raise to cancel
 
-    def at(self, dataset: LanceDataset, progress: Progress | None = None) -> CheckResult:
+    def evaluate(self, dataset: LanceDataset, progress: Progress | None = None) -> CheckResult:
         """Evaluate all expectations at the version of ``dataset``."""
         before = meter.totals().read_bytes
         outcomes = []
-        for done, one in enumerate(self._expectations):
+        for done, expectation in enumerate(self._expectations):
             if progress is not None:
                 self._tick = partial(progress, done, len(self._expectations))
             self._tick()
-            outcomes.append(self._outcome(dataset, one))
+            outcomes.append(self._outcome(dataset, expectation))
         for name, problem in self._problems.items():
             outcomes.append(CheckOutcome(name, "", "unreadable", "unknown", problem))
-        outcomes.sort(key=lambda one: one.name)
+        outcomes.sort(key=lambda outcome: outcome.name)
         read = meter.totals().read_bytes - before
         return CheckResult(dataset.name, dataset.branch, dataset.version, tuple(outcomes), read)
 
     def columns_of(self, name: str) -> tuple[str, ...]:
         """Return the top-level columns that an expectation of this checker names."""
-        return next(_columns_of(one) for one in self._expectations if one.name == name)
+        return next(
+            _columns_of(expectation)
+            for expectation in self._expectations
+            if expectation.name == name
+        )
 
     def save(self) -> None:
         """Write what was found into the cache."""
         self._cache.save()
 
-    def _outcome(self, dataset: LanceDataset, one: Expectation) -> CheckOutcome:
+    def _outcome(self, dataset: LanceDataset, expectation: Expectation) -> CheckOutcome:
         try:
-            return self._evaluated(dataset, one)
+            return self._evaluated(dataset, expectation)
         except _NOT_EVALUATED as error:
-            return CheckOutcome(one.name, one.statement, one.kind, "unknown", clip(str(error)))
+            return CheckOutcome(
+                expectation.name,
+                expectation.statement,
+                expectation.kind,
+                "unknown",
+                clip(str(error)),
+            )
 
-    def _evaluated(self, dataset: LanceDataset, one: Expectation) -> CheckOutcome:
-        match one.kind:
+    def _evaluated(self, dataset: LanceDataset, expectation: Expectation) -> CheckOutcome:
+        match expectation.kind:
             case "row_count":
-                return _row_count(dataset, one)
+                return _row_count(dataset, expectation)
             case "drift":
-                return self._drift(dataset, one)
+                return self._drift(dataset, expectation)
             case "unique":
-                return self._unique(dataset, one)
+                return self._unique(dataset, expectation)
             case "check":
-                sql = one.sql
+                sql = expectation.sql
             case "not_null":
-                sql = f"{format_column_path([one.column])} IS NOT NULL"
+                sql = f"{format_column_path([expectation.column])} IS NOT NULL"
             case "reference":
-                return self._reference(dataset, one)
-        return self._condition(dataset, one, sql)
+                return self._reference(dataset, expectation)
+        return self._condition(dataset, expectation, sql)
 
     def unread_bytes(self, dataset: LanceDataset) -> int:
         """Return how many bytes of data files hold what ``at`` would read of this version.
@@ -247,37 +265,44 @@ class Checker:
         """
         missing: set[int] = set()
         fragments = dataset.opened[1].manifest.fragments
-        for one in self._expectations:
+        for expectation in self._expectations:
             try:
-                if one.kind == "drift":
-                    before = self._baseline(dataset, one)
-                    if before is None or self._drift_entry(dataset, before, one)[2] is not None:
+                if expectation.kind == "drift":
+                    before = self._baseline(dataset, expectation)
+                    if (
+                        before is None
+                        or self._drift_entry(dataset, before, expectation)[2] is not None
+                    ):
                         continue
                     missing.update(range(len(fragments)))
-                elif one.kind != "row_count":
-                    cache, keys = self._cached(dataset, one)
-                    known = cache.hashes if one.kind == "unique" else cache.get
-                    missing.update(at for at, key in enumerate(keys) if known(key) is None)
+                elif expectation.kind != "row_count":
+                    cache, keys = self._cached(dataset, expectation)
+                    cached_value = cache.hashes if expectation.kind == "unique" else cache.get
+                    missing.update(
+                        position for position, key in enumerate(keys) if cached_value(key) is None
+                    )
             except _NOT_EVALUATED:
                 continue  # nothing is read for it
         return sum(
             file.file_size_bytes or UNSIZED_FILE_BYTES
-            for at in missing
-            for file in fragments[at].files
+            for position in missing
+            for file in fragments[position].files
         )
 
     # --- counted by fragment ----------------------------------------------------------------------
 
-    def _cached(self, dataset: LanceDataset, one: Expectation) -> tuple[ResultCache, list[str]]:
+    def _cached(
+        self, dataset: LanceDataset, expectation: Expectation
+    ) -> tuple[ResultCache, list[str]]:
         """Return the cache of an expectation, and the key in it of each fragment of a version."""
-        ids, columns = _field_ids(dataset, _columns_of(one))
-        if one.kind == "reference":
-            columns = f"{columns}\0{self._referenced_dataset(one)[1]}"
+        ids, columns = _field_ids(dataset, _columns_of(expectation))
+        if expectation.kind == "reference":
+            columns = f"{columns}\0{self._referenced_dataset(expectation)[1]}"
         keys = self._cache.fragment_keys(dataset.opened[1], ids)
-        return self._cache.of(one.statement, columns), keys
+        return self._cache.of(expectation.statement, columns), keys
 
-    def _condition(self, dataset: LanceDataset, one: Expectation, sql: str) -> CheckOutcome:
-        cache, keys = self._cached(dataset, one)
+    def _condition(self, dataset: LanceDataset, expectation: Expectation, sql: str) -> CheckOutcome:
+        cache, keys = self._cached(dataset, expectation)
 
         def failures(fragments: list[int]) -> Iterator[tuple[Hashes, pa.Array, pa.Array]]:
             chosen = _chosen(dataset, fragments)
@@ -288,33 +313,37 @@ class Checker:
 
         counts = _Counts.of(keys, dataset, cache)
         counts.count(failures)
-        is_check = one.kind == "check"
+        is_check = expectation.kind == "check"
         ending = "\n" if "--" in sql else ""
         filter_ = f"({sql}{ending}) IS FALSE" if is_check else sql.replace(" NOT NULL", " NULL")
         words = "the condition is false" if is_check else "the column is NULL"
-        return counts.outcome(one, words, filter_)
+        return counts.outcome(expectation, words, filter_)
 
-    def _reference(self, dataset: LanceDataset, one: Expectation) -> CheckOutcome:
-        cache, keys = self._cached(dataset, one)
+    def _reference(self, dataset: LanceDataset, expectation: Expectation) -> CheckOutcome:
+        cache, keys = self._cached(dataset, expectation)
 
         def failures(fragments: list[int]) -> Iterator[tuple[Hashes, pa.Array, pa.Array]]:
-            for batch, is_in, is_strange in self._references(dataset, one, fragments):
+            for batch, is_in, is_strange in self._references(dataset, expectation, fragments):
                 yield _fragment_ids(batch), is_in, is_strange
 
         counts = _Counts.of(keys, dataset, cache)
         counts.count(failures)
-        return counts.outcome(one, f"the value is not in `{one.to}` of {one.uri}", None)
+        return counts.outcome(
+            expectation, f"the value is not in `{expectation.to}` of {expectation.uri}", None
+        )
 
     def _references(
-        self, dataset: LanceDataset, one: Expectation, fragments: list[int]
+        self, dataset: LanceDataset, expectation: Expectation, fragments: list[int]
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array]]:
         """Yield batches, and which of their values are allowed and which are not."""
         import pyarrow.compute as pc
 
-        type_ = dataset.schema.field(one.column).type
-        allowed = self._allowed_values(self._referenced_dataset(one)[0], one, type_)
+        type_ = dataset.schema.field(expectation.column).type
+        allowed = self._allowed_values(self._referenced_dataset(expectation)[0], expectation, type_)
         chosen = _chosen(dataset, fragments)
-        scanner = dataset.scanner(columns=[one.column], fragments=chosen, with_row_address=True)
+        scanner = dataset.scanner(
+            columns=[expectation.column], fragments=chosen, with_row_address=True
+        )
         for batch in scanner.to_batches():
             self._tick()
             values = batch.column(0)
@@ -324,91 +353,107 @@ class Checker:
             is_valid = values.is_valid()
             yield batch, pc.and_(is_in, is_valid), pc.and_not(is_valid, is_in)
 
-    def _referenced_dataset(self, one: Expectation) -> tuple[LanceDataset, str]:
+    def _referenced_dataset(self, expectation: Expectation) -> tuple[LanceDataset, str]:
         """Return the dataset that a reference names, and a text that changes when it does."""
         from lance_nb.dataset.dataset import LanceDataset
 
-        if not any(relative_uri(one.uri, place) is not None for place in self._allowed):
-            advice = how_to_allow(self._session.trusted_bases, one.uri, self._session.root.uri)
-            raise _UnknownError(f"the values are in another dataset, {one.uri!r}; {advice}")
-        other = self._others.get(one.uri)
+        if not any(relative_uri(expectation.uri, place) is not None for place in self._allowed):
+            advice = how_to_allow(
+                self._session.trusted_bases, expectation.uri, self._session.root.uri
+            )
+            raise _UnknownError(f"the values are in another dataset, {expectation.uri!r}; {advice}")
+        other = self._others.get(expectation.uri)
         if other is None:
             options = self._session.storage_options
             try:
                 other = LanceDataset(
-                    one.uri, storage_options=options, allow_bases=self._allowed[1:]
+                    expectation.uri, storage_options=options, allow_bases=self._allowed[1:]
                 )
             except NotFoundError as error:
                 raise _UnknownError(f"the values cannot be read: {error}") from error
-            self._others[one.uri] = other
-        if one.to not in other.schema.names:
-            raise ColumnNotFoundError(one.to, tuple(other.schema.names))
+            self._others[expectation.uri] = other
+        if expectation.to not in other.schema.names:
+            raise ColumnNotFoundError(expectation.to, tuple(other.schema.names))
         return other, f"{other.uri}\0{stamp_of(other.opened[1].manifest)}"
 
     def _allowed_values(
-        self, other: LanceDataset, one: Expectation, type_: pa.DataType
+        self, other: LanceDataset, expectation: Expectation, type_: pa.DataType
     ) -> pa.Array:
         """Return the distinct values that a reference allows."""
-        wanted = type_.value_type if pa.types.is_dictionary(type_) else type_
-        place = (one.uri, one.to, str(wanted))
+        value_type = type_.value_type if pa.types.is_dictionary(type_) else type_
+        place = (expectation.uri, expectation.to, str(value_type))
         if place in self._values:
             return self._values[place]
-        known: pa.Array = pa.array([], wanted)
-        for batch in other.to_batches(columns=[one.to]):
+        allowed: pa.Array = pa.array([], value_type)
+        for batch in other.to_batches(columns=[expectation.to]):
             values = batch.column(0)
             if pa.types.is_dictionary(values.type):
                 values = values.dictionary_decode()
             try:
-                values = cast_array(values, wanted)
+                values = cast_array(values, value_type)
             except pa.ArrowException as error:
                 raise _UnknownError(
-                    f"`{one.to}` of {one.uri} is {values.type}, `{one.column}` is {type_}"
+                    f"`{expectation.to}` of {expectation.uri} is {values.type}, "
+                    f"`{expectation.column}` is {type_}"
                 ) from error
-            known = pa.concat_arrays([known, values.drop_null()]).unique()
-            if len(known) > REFERENCED_MAX:
-                raise _UnknownError(f"`{one.to}` has more than {REFERENCED_MAX:,} distinct values")
-        self._values[place] = known
-        return known
+            allowed = pa.concat_arrays([allowed, values.drop_null()]).unique()
+            if len(allowed) > REFERENCED_MAX:
+                raise _UnknownError(
+                    f"`{expectation.to}` has more than {REFERENCED_MAX:,} distinct values"
+                )
+        self._values[place] = allowed
+        return allowed
 
     # --- unique keys ------------------------------------------------------------------------------
 
-    def _unique(self, dataset: LanceDataset, one: Expectation) -> CheckOutcome:
-        for name in one.columns:
+    def _unique(self, dataset: LanceDataset, expectation: Expectation) -> CheckOutcome:
+        for name in expectation.columns:
             _field_ids(dataset, [name])
             check_key_type(name, dataset.schema.field(name).type)
-        cache, keys = self._cached(dataset, one)
+        cache, keys = self._cached(dataset, expectation)
         numbers = dataset.opened[1].manifest.fragments.counts().ids.tolist()
-        missing = [at for at, key in enumerate(keys) if cache.hashes(key) is None]
+        missing = [position for position, key in enumerate(keys) if cache.hashes(key) is None]
         if missing:
-            self._hash_fragments(dataset, one.columns, [numbers[at] for at in missing],
-                                 {numbers[at]: keys[at] for at in missing}, cache)  # fmt: skip
+            self._hash_fragments(
+                dataset,
+                expectation.columns,
+                [numbers[position] for position in missing],
+                {numbers[position]: keys[position] for position in missing},
+                cache,
+            )
         held = [cache.hashes(key) for key in keys]
-        hashes = [np.zeros(0, np.uint64) if one is None else one for one in held]
+        hashes = [np.zeros(0, np.uint64) if cached is None else cached for cached in held]
         num_rows = int(live_counts(dataset.opened[1]).sum())
         num_valid = sum(map(len, hashes))
         # What repeats is known for the same fragments, also at another version.
         place = digest("repeated", *keys)
         counted = cache.get(place)
         if counted is None:
-            addresses = self._repeated(dataset, one, hashes, numbers)
+            addresses = self._repeated(dataset, expectation, hashes, numbers)
             owners = np.unique(addresses >> np.uint64(32)).astype(np.int64).tolist()
-            places = {number: at for at, number in enumerate(numbers)}
+            places = {number: position for position, number in enumerate(numbers)}
             shown = owners[: FRAGMENTS_MAX + 1]
             counted = (len(addresses), *(places[owner] for owner in shown))
             cache.put(place, counted)
         num_failed = int(counted[0])
-        fragments = [numbers[int(at)] for at in counted[1:]]
-        found = CheckOutcome(
-            one.name, one.statement, one.kind, "pass", num_rows=num_rows, num_failed=num_failed,
-            num_null=num_rows - num_valid, num_fragments_read=len(missing),
+        fragments = [numbers[int(position)] for position in counted[1:]]
+        outcome = CheckOutcome(
+            expectation.name,
+            expectation.statement,
+            expectation.kind,
+            "pass",
+            num_rows=num_rows,
+            num_failed=num_failed,
+            num_null=num_rows - num_valid,
+            num_fragments_read=len(missing),
             num_fragments_cached=len(keys) - len(missing),
-        )  # fmt: skip
+        )
         if not num_failed:
-            return found
+            return outcome
         detail = f"{_rows_text(num_failed)} of {num_rows:,} have a key that another row has"
         detail = f"{detail}{_in_fragments(fragments)}"
         first = tuple(fragments[:FRAGMENTS_MAX])
-        return replace(found, status="fail", detail=detail, fragments=first)
+        return replace(outcome, status="fail", detail=detail, fragments=first)
 
     def _hash_fragments(
         self,
@@ -427,12 +472,16 @@ class Checker:
             hashes, valid = key_hashes([batch[name] for name in columns])
             for number in np.unique(owners).tolist():
                 parts[number].append(hashes[valid & (owners == number)])
-        for number, found in parts.items():
-            joined = np.concatenate(found) if found else np.zeros(0, np.uint64)
+        for number, part in parts.items():
+            joined = np.concatenate(part) if part else np.zeros(0, np.uint64)
             cache.put_hashes(keys[number], np.sort(joined))
 
     def _repeated(
-        self, dataset: LanceDataset, one: Expectation, hashes: list[Hashes], numbers: list[int]
+        self,
+        dataset: LanceDataset,
+        expectation: Expectation,
+        hashes: list[Hashes],
+        numbers: list[int],
     ) -> Hashes:
         """Return the addresses of the rows that share their key with another row."""
         every = np.sort(np.concatenate(hashes)) if hashes else np.zeros(0, np.uint64)
@@ -445,14 +494,14 @@ class Checker:
             if own.size and _contains_any(own, twice)
         ]
         chosen = _chosen(dataset, suspects)
-        names = list(one.columns)
+        names = list(expectation.columns)
         scanner = dataset.scanner(columns=names, fragments=chosen, with_row_address=True)
         parts = []
         for batch in scanner.to_batches():
             self._tick()
-            found, valid = key_hashes([batch[name] for name in names])
-            wanted = valid & np.isin(found, twice)
-            parts.append(batch.filter(pa.array(wanted)))
+            row_hashes, valid = key_hashes([batch[name] for name in names])
+            is_repeated = valid & np.isin(row_hashes, twice)
+            parts.append(batch.filter(pa.array(is_repeated)))
         table = _with_one_zero(pa.Table.from_batches(parts, scanner.projected_schema))
         groups = table.group_by(names).aggregate([(ROW_ADDRESS, "count"), (ROW_ADDRESS, "list")])
         counts = groups[f"{ROW_ADDRESS}_count"].to_numpy()
@@ -478,94 +527,107 @@ class Checker:
 
         Raises InvalidInputError for an expectation that is not about rows, or cannot be evaluated.
         """
-        for outcome in self.at(dataset).outcomes:
+        for outcome in self.evaluate(dataset).outcomes:
             if outcome.name == name or name is None:
                 break
         if outcome.status == "unknown":
             raise InvalidInputError(f"expectation {outcome.name!r}: {outcome.detail}")
-        (one,) = (found for found in self._expectations if found.name == outcome.name)
-        wanted = list(columns) if columns is not None else None
-        if one.kind in {"row_count", "drift"}:
+        (expectation,) = (
+            candidate for candidate in self._expectations if candidate.name == outcome.name
+        )
+        column_names = list(columns) if columns is not None else None
+        if expectation.kind in {"row_count", "drift"}:
             raise InvalidInputError(
-                f"expectation {one.name!r} is about all rows together: no single row fails it"
+                f"expectation {expectation.name!r} is about all rows together: no single row "
+                "fails it"
             )
         if outcome.status == "pass":
-            return dataset.scanner(columns=wanted, limit=0).to_table()
-        fragments = [at for at in outcome.fragments if at in first] or outcome.fragments
+            return dataset.scanner(columns=column_names, limit=0).to_table()
+        fragments = [number for number in outcome.fragments if number in first] or outcome.fragments
         if outcome.filter is not None:
             chosen = _chosen(dataset, fragments)
             return dataset.scanner(
-                columns=wanted, filter=outcome.filter, fragments=chosen, limit=limit
+                columns=column_names, filter=outcome.filter, fragments=chosen, limit=limit
             ).to_table()
-        addresses = self._failing_addresses(dataset, one, fragments, limit)
+        addresses = self._failing_addresses(dataset, expectation, fragments, limit)
         chosen = _chosen(dataset, sorted({address >> 32 for address in addresses}))
         listed = ", ".join(map(str, addresses))
         return dataset.scanner(
-            columns=wanted, filter=f"{ROW_ADDRESS} IN ({listed})", fragments=chosen
+            columns=column_names, filter=f"{ROW_ADDRESS} IN ({listed})", fragments=chosen
         ).to_table()
 
     def _failing_addresses(
-        self, dataset: LanceDataset, one: Expectation, fragments: Sequence[int], limit: int
+        self, dataset: LanceDataset, expectation: Expectation, fragments: Sequence[int], limit: int
     ) -> list[int]:
-        if one.kind == "unique":
-            cache, keys = self._cached(dataset, one)
+        if expectation.kind == "unique":
+            cache, keys = self._cached(dataset, expectation)
             numbers = dataset.opened[1].manifest.fragments.counts().ids.tolist()
             held = [cache.hashes(key) for key in keys]
             hashes = [np.zeros(0, np.uint64) if own is None else own for own in held]
-            repeated = self._repeated(dataset, one, hashes, numbers)
+            repeated = self._repeated(dataset, expectation, hashes, numbers)
             owners = (repeated >> np.uint64(32)).astype(np.int64)
             listed: list[int] = repeated[np.isin(owners, fragments)][:limit].tolist()
             return listed
-        found: list[int] = []
-        for batch, _, is_strange in self._references(dataset, one, list(fragments)):
-            found += batch[ROW_ADDRESS].filter(is_strange).to_pylist()
-            if len(found) >= limit:
+        addresses: list[int] = []
+        for batch, _, is_strange in self._references(dataset, expectation, list(fragments)):
+            addresses += batch[ROW_ADDRESS].filter(is_strange).to_pylist()
+            if len(addresses) >= limit:
                 break
-        return found[:limit]
+        return addresses[:limit]
 
     # --- of a whole version -----------------------------------------------------------------------
 
     def _drift_entry(
-        self, dataset: LanceDataset, before: LanceDataset, one: Expectation
+        self, dataset: LanceDataset, before: LanceDataset, expectation: Expectation
     ) -> tuple[ResultCache, str, Numbers | None]:
         """Return the cache of a drift, the key of the two versions in it, and what is known."""
-        ids, columns = _field_ids(dataset, [one.column])
-        other_ids, other_columns = _field_ids(before, [one.column])
-        cache = self._cache.of(one.statement, f"{columns}\0{other_columns}")
+        ids, columns = _field_ids(dataset, [expectation.column])
+        other_ids, other_columns = _field_ids(before, [expectation.column])
+        cache = self._cache.of(expectation.statement, f"{columns}\0{other_columns}")
         old = self._cache.fragment_keys(before.opened[1], other_ids)
         new = self._cache.fragment_keys(dataset.opened[1], ids)
         key = digest(*old, "to", *new)
         return cache, key, (0.0,) if old == new else cache.get(key)
 
-    def _drift(self, dataset: LanceDataset, one: Expectation) -> CheckOutcome:
-        _field_ids(dataset, [one.column])
-        before = self._baseline(dataset, one)
+    def _drift(self, dataset: LanceDataset, expectation: Expectation) -> CheckOutcome:
+        _field_ids(dataset, [expectation.column])
+        before = self._baseline(dataset, expectation)
         if before is None:
-            said = "there is no version before this one"
-            return CheckOutcome(one.name, one.statement, one.kind, "pass", said)
-        cache, key, known = self._drift_entry(dataset, before, one)
-        if known is None:
-            found = dataset.diff(before, dataset).drift([one.column])[0].psi
-            known = (-1.0 if found is None else found,)
-            cache.put(key, known)
-        psi = known[0]
+            explanation = "there is no version before this one"
+            return CheckOutcome(
+                expectation.name, expectation.statement, expectation.kind, "pass", explanation
+            )
+        cache, key, cached = self._drift_entry(dataset, before, expectation)
+        if cached is None:
+            result = dataset.diff(before, dataset).drift([expectation.column])[0].psi
+            cached = (-1.0 if result is None else result,)
+            cache.put(key, cached)
+        psi = cached[0]
         if psi < 0:
-            raise _UnknownError(f"the values of `{one.column}` are not counted in one of the two")
-        is_fine = psi <= one.limit
-        said = f"drift {psi:.3g} from {before.branch or 'main'}:{before.version}"
+            raise _UnknownError(
+                f"the values of `{expectation.column}` are not counted in one of the two"
+            )
+        is_fine = psi <= expectation.limit
+        explanation = f"drift {psi:.3g} from {before.branch or 'main'}:{before.version}"
         return CheckOutcome(
-            one.name, one.statement, one.kind, "pass" if is_fine else "fail",
-            said if is_fine else f"{said} is above {one.limit:g}", measured=psi,
-        )  # fmt: skip
+            expectation.name,
+            expectation.statement,
+            expectation.kind,
+            "pass" if is_fine else "fail",
+            explanation if is_fine else f"{explanation} is above {expectation.limit:g}",
+            measured=psi,
+        )
 
     @staticmethod
-    def _baseline(dataset: LanceDataset, one: Expectation) -> LanceDataset | None:
-        if one.against != PREVIOUS:
-            ref = int(one.against) if one.against.isdecimal() else one.against
+    def _baseline(dataset: LanceDataset, expectation: Expectation) -> LanceDataset | None:
+        if expectation.against != PREVIOUS:
+            ref = (
+                int(expectation.against) if expectation.against.isdecimal() else expectation.against
+            )
             try:
                 return dataset.checkout_version(ref)
             except LanceError as error:
-                raise _UnknownError(f"{one.against!r} cannot be opened: {error}") from error
+                raise _UnknownError(f"{expectation.against!r} cannot be opened: {error}") from error
         numbers = dataset.version_numbers()
         older = [number for number in numbers if number < dataset.version]
         if not older:
@@ -577,16 +639,16 @@ def _with_one_zero(table: pa.Table) -> pa.Table:
     """Return the table without -0.0, which SQL takes for 0.0 and Arrow groups apart."""
     import pyarrow.compute as pc
 
-    for at, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_floating(field.type):
             zero = pa.scalar(0.0, pa.float64()).cast(field.type)
-            table = table.set_column(at, field, pc.add(table.column(at), zero))
+            table = table.set_column(index, field, pc.add(table.column(index), zero))
     return table
 
 
 def _chosen(dataset: LanceDataset, numbers: Sequence[int]) -> list[LanceFragment]:
-    found = map(dataset.get_fragment, numbers)
-    return [one for one in found if one is not None]
+    fragments = map(dataset.get_fragment, numbers)
+    return [fragment for fragment in fragments if fragment is not None]
 
 
 def _fragment_ids(batch: pa.RecordBatch) -> Hashes:
@@ -594,9 +656,9 @@ def _fragment_ids(batch: pa.RecordBatch) -> Hashes:
     return addresses
 
 
-def _contains_any(ordered: Hashes, wanted: Hashes) -> bool:
-    places = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
-    return bool((ordered[places] == wanted).any())
+def _contains_any(ordered: Hashes, members: Hashes) -> bool:
+    places = np.minimum(np.searchsorted(ordered, members), ordered.size - 1)
+    return bool((ordered[places] == members).any())
 
 
 def _rows_text(count: int) -> str:
@@ -611,19 +673,24 @@ def _in_fragments(fragments: Sequence[int]) -> str:
     return f"; in fragment{'' if len(fragments) == 1 else 's'} {listed}{more}"
 
 
-def _row_count(dataset: LanceDataset, one: Expectation) -> CheckOutcome:
+def _row_count(dataset: LanceDataset, expectation: Expectation) -> CheckOutcome:
     rows = dataset.count_rows()
-    low = one.minimum is None or rows >= one.minimum
-    high = one.maximum is None or rows <= one.maximum
+    low = expectation.minimum is None or rows >= expectation.minimum
+    high = expectation.maximum is None or rows <= expectation.maximum
     detail = _rows_text(rows)
     if not low:
-        detail = f"{detail}, at least {one.minimum:,} expected"
+        detail = f"{detail}, at least {expectation.minimum:,} expected"
     elif not high:
-        detail = f"{detail}, at most {one.maximum:,} expected"
+        detail = f"{detail}, at most {expectation.maximum:,} expected"
     return CheckOutcome(
-        one.name, one.statement, one.kind, "pass" if low and high else "fail", detail,
-        num_rows=rows, measured=float(rows),
-    )  # fmt: skip
+        expectation.name,
+        expectation.statement,
+        expectation.kind,
+        "pass" if low and high else "fail",
+        detail,
+        num_rows=rows,
+        measured=float(rows),
+    )
 
 
 class _Counts:
@@ -646,10 +713,12 @@ class _Counts:
 
         A batch is the fragment of each row, and which rows are true and which are false.
         """
-        self._missing = [at for at, key in enumerate(self._keys) if self._cache.get(key) is None]
+        self._missing = [
+            position for position, key in enumerate(self._keys) if self._cache.get(key) is None
+        ]
         if not self._missing:
             return
-        numbers = np.array([self._numbers[at] for at in self._missing], np.uint64)
+        numbers = np.array([self._numbers[position] for position in self._missing], np.uint64)
         order = np.argsort(numbers)
         totals = np.zeros((3, len(numbers)), np.int64)
         for owners, is_true, is_false in failures(numbers.tolist()):
@@ -657,33 +726,41 @@ class _Counts:
             weights = [
                 np.ones(len(places)),
                 *(
-                    np.asarray(one.fill_null(False).to_numpy(zero_copy_only=False), np.float64)
-                    for one in (is_false, is_true)
+                    np.asarray(mask.fill_null(False).to_numpy(zero_copy_only=False), np.float64)
+                    for mask in (is_false, is_true)
                 ),
             ]
-            for at, weight in enumerate(weights):
-                totals[at] += np.bincount(places, weight, len(numbers)).astype(np.int64)
+            for position, weight in enumerate(weights):
+                totals[position] += np.bincount(places, weight, len(numbers)).astype(np.int64)
         totals[2] = totals[0] - totals[1] - totals[2]
-        for at, counts in zip(self._missing, totals.T.tolist(), strict=True):
-            self._cache.put(self._keys[at], counts)
+        for position, counts in zip(self._missing, totals.T.tolist(), strict=True):
+            self._cache.put(self._keys[position], counts)
 
-    def outcome(self, one: Expectation, words: str, filter_: str | None) -> CheckOutcome:
-        found: list[Numbers] = [self._cache.get(key) or (0, 0, 0) for key in self._keys]
-        sums = np.array(found, np.int64).reshape(-1, 3).sum(axis=0).tolist()
+    def outcome(self, expectation: Expectation, words: str, filter_: str | None) -> CheckOutcome:
+        results: list[Numbers] = [self._cache.get(key) or (0, 0, 0) for key in self._keys]
+        sums = np.array(results, np.int64).reshape(-1, 3).sum(axis=0).tolist()
         num_rows, num_failed, num_null = sums
         fragments = [
-            number for number, counts in zip(self._numbers, found, strict=True) if counts[1]
+            number for number, counts in zip(self._numbers, results, strict=True) if counts[1]
         ]
         detail = ""
         if num_failed:
             detail = (
                 f"{words} for {_rows_text(num_failed)} of {num_rows:,}{_in_fragments(fragments)}"
             )
-        elif num_null and one.kind == "check":
+        elif num_null and expectation.kind == "check":
             detail = f"NULL for {_rows_text(num_null)}, which pass"
         return CheckOutcome(
-            one.name, one.statement, one.kind, "fail" if num_failed else "pass", detail, num_rows,
-            num_failed, num_null, filter_, tuple(fragments[:FRAGMENTS_MAX]),
+            expectation.name,
+            expectation.statement,
+            expectation.kind,
+            "fail" if num_failed else "pass",
+            detail,
+            num_rows,
+            num_failed,
+            num_null,
+            filter_,
+            tuple(fragments[:FRAGMENTS_MAX]),
             num_fragments_read=len(self._missing),
             num_fragments_cached=len(self._keys) - len(self._missing),
-        )  # fmt: skip
+        )

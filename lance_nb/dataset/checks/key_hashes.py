@@ -45,14 +45,17 @@ def _is_bytes(type_: pa.DataType) -> bool:
 
 def key_hashes(columns: list[pa.Array]) -> tuple[Hashes, npt.NDArray[np.bool_]]:
     """Return a hash for each row of the columns, and which rows have no NULL."""
-    columns = [one.dictionary_decode() if pt.is_dictionary(one.type) else one for one in columns]
-    found = np.zeros(len(columns[0]), np.uint64)
+    columns = [
+        column.dictionary_decode() if pt.is_dictionary(column.type) else column
+        for column in columns
+    ]
+    hashes = np.zeros(len(columns[0]), np.uint64)
     valid = np.ones(len(columns[0]), np.bool_)
     for column in columns:
         if column.null_count:
             valid &= np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-        found = _mixed(found * _FACTOR + _column_hashes(column))
-    return found, valid
+        hashes = _mixed(hashes * _FACTOR + _column_hashes(column))
+    return hashes, valid
 
 
 def _mixed(values: Hashes) -> Hashes:
@@ -75,10 +78,10 @@ def _column_hashes(column: pa.Array) -> Hashes:
         raw = _canonical(raw, width).view(np.uint8)
     words = np.zeros((len(column), -(-width // 8) * 8), np.uint8)
     words[:, :width] = raw.reshape(len(column), width)
-    found = np.zeros(len(column), np.uint64)
+    hashes = np.zeros(len(column), np.uint64)
     for word in words.view("<u8").T:
-        found = _mixed(found * _FACTOR + word + np.uint64(1))
-    return found
+        hashes = _mixed(hashes * _FACTOR + word + np.uint64(1))
+    return hashes
 
 
 def _canonical(raw: npt.NDArray[np.uint8], width: int) -> npt.NDArray[np.floating]:
@@ -100,14 +103,14 @@ def _text_hashes(column: pa.Array) -> Hashes:
     data = np.frombuffer(data_buffer or b"", np.uint8)[offsets[0] : offsets[-1]]
     starts = offsets[:-1] - offsets[0]
     lengths = np.diff(offsets)
-    found = np.zeros(len(column), np.uint64)
+    hashes = np.zeros(len(column), np.uint64)
     held = np.flatnonzero(lengths)
     if held.size:
         places = np.arange(data.size) - np.repeat(starts[held], lengths[held])
         factors = _powers(int(lengths.max()))[places]
         products = (data.astype(np.uint64) + np.uint64(1)) * factors
-        found[held] = np.add.reduceat(products, starts[held])
-    return _mixed(found + lengths.astype(np.uint64) * _FACTOR)
+        hashes[held] = np.add.reduceat(products, starts[held])
+    return _mixed(hashes + lengths.astype(np.uint64) * _FACTOR)
 
 
 def _powers(count: int) -> Hashes:

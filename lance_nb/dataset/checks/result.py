@@ -90,18 +90,20 @@ class CheckResult:
     @property
     def ok(self) -> bool:
         """Whether every expectation could be evaluated and holds; true where there is none."""
-        return all(one.status == "pass" for one in self.outcomes)
+        return all(outcome.status == "pass" for outcome in self.outcomes)
 
     @property
     def status(self) -> str:
         """The worst status of all outcomes, or ``none`` where there is no expectation."""
-        found = {one.status for one in self.outcomes}
-        return next((one for one in ("fail", "unknown", "pass") if one in found), "none")
+        statuses = {outcome.status for outcome in self.outcomes}
+        return next(
+            (status for status in ("fail", "unknown", "pass") if status in statuses), "none"
+        )
 
     @property
     def failed(self) -> tuple[CheckOutcome, ...]:
         """The outcomes that fail."""
-        return tuple(one for one in self.outcomes if one.status == "fail")
+        return tuple(outcome for outcome in self.outcomes if outcome.status == "fail")
 
     @property
     def label(self) -> str:
@@ -115,9 +117,9 @@ class CheckResult:
         if not total:
             return f"{self.label}: no expectations"
         counts = [
-            f"{len([one for one in self.outcomes if one.status == status])} {words}"
+            f"{len([outcome for outcome in self.outcomes if outcome.status == status])} {words}"
             for status, words in (("fail", "failed"), ("unknown", "unknown"), ("pass", "passed"))
-            if any(one.status == status for one in self.outcomes)
+            if any(outcome.status == status for outcome in self.outcomes)
         ]
         noun = "expectation" if total == 1 else "expectations"
         return f"{self.label}: {total} {noun}, {', '.join(counts)}"
@@ -131,9 +133,9 @@ class CheckResult:
             ['pass']
         """
         rows = [
-            {name: getattr(one, name) for name in SCHEMA.names if name != "fragments"}
-            | {"fragments": list(one.fragments)}
-            for one in self.outcomes
+            {name: getattr(outcome, name) for name in SCHEMA.names if name != "fragments"}
+            | {"fragments": list(outcome.fragments)}
+            for outcome in self.outcomes
         ]
         return pa.Table.from_pylist(rows, schema=SCHEMA)
 
@@ -148,11 +150,13 @@ class CheckResult:
         return junit_xml([self])
 
     def __str__(self) -> str:
-        width = max((len(one.name) for one in self.outcomes), default=0)
+        width = max((len(outcome.name) for outcome in self.outcomes), default=0)
         lines = [self.sentence]
-        for one in self.outcomes:
-            detail = f"  {one.detail}" if one.detail else ""
-            lines.append(f"  {one.status:<7}  {one.name:<{width}}  {one.statement}{detail}")
+        for outcome in self.outcomes:
+            detail = f"  {outcome.detail}" if outcome.detail else ""
+            lines.append(
+                f"  {outcome.status:<7}  {outcome.name:<{width}}  {outcome.statement}{detail}"
+            )
         return "\n".join(visible(line) for line in lines)
 
     __repr__ = __str__
@@ -162,10 +166,14 @@ class CheckResult:
             "<tr>"
             + "".join(
                 f'<td style="text-align:left">{_text(cell)}</td>'
-                for cell in (f"{_SIGNS[one.status]} {one.status}", one.statement, one.detail)
+                for cell in (
+                    f"{_SIGNS[outcome.status]} {outcome.status}",
+                    outcome.statement,
+                    outcome.detail,
+                )
             )
             + "</tr>"
-            for one in self.outcomes
+            for outcome in self.outcomes
         )
         head = "<tr><th>status</th><th>expectation</th><th>detail</th></tr>" if rows else ""
         return (
@@ -190,17 +198,18 @@ def junit_xml(results: Sequence[CheckResult]) -> str:
 def _suite(result: CheckResult) -> str:
     name = _text(f"{result.name} {result.label}")
     failed = len(result.failed)
-    unknown = sum(one.status == "unknown" for one in result.outcomes)
+    unknown = sum(outcome.status == "unknown" for outcome in result.outcomes)
     cases = "".join(_cases(name, result.outcomes))
     counts = f'tests="{len(result.outcomes)}" failures="{failed}" errors="{unknown}"'
     return f'  <testsuite name="{name}" {counts}>\n{cases}  </testsuite>\n'
 
 
 def _cases(suite: str, outcomes: Iterable[CheckOutcome]) -> Iterable[str]:
-    for one in outcomes:
-        case = f'    <testcase classname="{suite}" name="{_text(one.name)}: {_text(one.statement)}"'
-        if one.status == "pass":
+    for outcome in outcomes:
+        name = f"{_text(outcome.name)}: {_text(outcome.statement)}"
+        case = f'    <testcase classname="{suite}" name="{name}"'
+        if outcome.status == "pass":
             yield f"{case}/>\n"
             continue
-        tag = "failure" if one.status == "fail" else "error"
-        yield f'{case}>\n      <{tag} message="{_text(one.detail)}"/>\n    </testcase>\n'
+        tag = "failure" if outcome.status == "fail" else "error"
+        yield f'{case}>\n      <{tag} message="{_text(outcome.detail)}"/>\n    </testcase>\n'

@@ -154,11 +154,11 @@ def restored_schema(
     """Return the schema of a result: what the translation found, else what DuckDB says."""
     if len(fields) != len(schema):
         return schema
-    found = []
+    restored_fields = []
     for field, (name, type_) in zip(schema, fields, strict=True):
         is_known = type_ is not None and _can_restore(field.type, type_)
-        found.append(pa.field(name, type_ if is_known else _with_items(field.type)))
-    return pa.schema(found)
+        restored_fields.append(pa.field(name, type_ if is_known else _with_items(field.type)))
+    return pa.schema(restored_fields)
 
 
 def _with_items(type_: pa.DataType) -> pa.DataType:

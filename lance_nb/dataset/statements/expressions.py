@@ -321,9 +321,9 @@ class ExpressionTranslator(ABC):
         else:
             return False
         bound = [binder.bind(operand) for operand in operands]
-        if not all(isinstance(one, Column | Literal) for one in bound):
+        if not all(isinstance(operand, Column | Literal) for operand in bound):
             return False
-        types = [one.type for one in bound]
+        types = [operand.type for operand in bound]
         if all(pt.is_integer(type_) for type_ in types):
             return True
         same = (pt.is_string, pt.is_boolean, pt.is_date32)
@@ -357,7 +357,7 @@ class ExpressionTranslator(ABC):
             if isinstance(value, exp.Expression):
                 copy.set(name, self._operand(value, scope))
             elif isinstance(value, list):
-                copy.set(name, [self._operand(one, scope) for one in value])
+                copy.set(name, [self._operand(operand, scope) for operand in value])
         type_ = pa.bool_() if node.key in _TRUTHS else None
         if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
             type_ = self.expression(node.this, scope)[1]

@@ -71,11 +71,11 @@ def translate(
         return Translation(text, scans, (), None)
     translator = _Translator(tree, tables, has_filters=has_filters)
     query, fields = call_deeply(lambda: translator.query(tree, Scope()))
-    found = None if fields is None else tuple((field.name, field.type) for field in fields)
+    fields_known = None if fields is None else tuple((field.name, field.type) for field in fields)
     written = call_deeply(lambda: duckdb_text(query))
     names = {table.name for table in query.find_all(exp.Table)}
     scans = tuple(scan for scan in translator.scans if scan.name in names)
-    return Translation(written, scans, tuple(translator.functions.values()), found)
+    return Translation(written, scans, tuple(translator.functions.values()), fields_known)
 
 
 def _named_columns(tree: Any, names: list[str]) -> tuple[str, ...] | None:
@@ -361,8 +361,8 @@ class _Translator(ExpressionTranslator):
             target = _projection_at(key, projections)
             if target is None:
                 is_alias = isinstance(key, exp.Column) and not key.table
-                named = [one for one in projections if one.key == "alias"
-                         and is_alias and one.alias.lower() == key.name.lower()]  # fmt: skip
+                named = [projection for projection in projections if projection.key == "alias"
+                         and is_alias and projection.alias.lower() == key.name.lower()]  # fmt: skip
                 is_column = any(relation.find(key.name) for relation in rows.relations if is_alias)
                 target = named[0].this if named and not is_column else key
             new, type_ = self.expression(target, rows)
@@ -474,8 +474,8 @@ def _renamed(fields: list[ResultField] | None, node: Any) -> list[ResultField] |
     names = node.alias_column_names
     if fields is None or not names:
         return fields
-    given = [*names, *(field.name for field in fields[len(names) :])]
-    return [ResultField(name, field.type) for name, field in zip(given, fields, strict=False)]
+    all_names = [*names, *(field.name for field in fields[len(names) :])]
+    return [ResultField(name, field.type) for name, field in zip(all_names, fields, strict=False)]
 
 
 def _expanded(star: Any, scope: Scope) -> list[ResultField] | None:

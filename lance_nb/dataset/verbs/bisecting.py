@@ -65,7 +65,7 @@ class Bisection:
     def num_null(self) -> int | None:
         """Rows for which the filter is NULL in ``first_bad``, else in ``last_good``."""
         shown = self.last_good if self.first_bad is None else self.first_bad
-        return next((one.num_null for one in self.tried if one.version == shown), None)
+        return next((trial.num_null for trial in self.tried if trial.version == shown), None)
 
     @property
     def sentence(self) -> str:
@@ -78,13 +78,13 @@ class Bisection:
         if self.first_bad is None:
             return f"The statement is true at version {self.last_good}.{nulls}"
         made_by = next(trial for trial in self.tried if trial.version == self.first_bad)
-        how = f" ({made_by.operation})" if made_by.operation else ""
+        operation_text = f" ({made_by.operation})" if made_by.operation else ""
         good = "" if self.last_good is None else f"; it is true at version {self.last_good}"
         count = len(self.tried)
         checked = "1 version was checked" if count == 1 else f"{count} versions were checked"
         return (
-            f"Version {self.first_bad}{how} is the first version where the statement is false"
-            f"{good}. {checked}.{nulls}"
+            f"Version {self.first_bad}{operation_text} is the first version where the statement "
+            f"is false{good}. {checked}.{nulls}"
         )
 
     def _describe_nulls(self, strict_form: str) -> str:
@@ -134,7 +134,9 @@ def bisect(
             raise VersionNotFoundError(dataset.uri, number, f"{numbers[0]} to {numbers[-1]}")
     if good > bad:
         raise InvalidInputError(f"bisect: good={good} must not be newer than bad={bad}")
-    return _search(dataset, statement, [one for one in numbers if good <= one <= bad], nulls)
+    return _search(
+        dataset, statement, [number for number in numbers if good <= number <= bad], nulls
+    )
 
 
 def _search(
@@ -148,8 +150,8 @@ def _search(
             tried[number] = _trial(dataset, number, check, nulls)
         return tried[number].holds
 
-    def found(first_bad: int | None, last_good: int | None) -> Bisection:
-        trials = tuple(tried[one] for one in sorted(tried))
+    def bisection(first_bad: int | None, last_good: int | None) -> Bisection:
+        trials = tuple(tried[number] for number in sorted(tried))
         return Bisection(first_bad, last_good, trials, nulls)
 
     last = holds(numbers[-1])
@@ -159,14 +161,14 @@ def _search(
                 f"bisect: {statement!r} cannot be evaluated on version {numbers[-1]}: it has no "
                 f"such column; its columns: {_names_of(dataset, numbers[-1])}"
             )
-        return found(None, numbers[-1])
+        return bisection(None, numbers[-1])
     if holds(numbers[0]) is False:
-        return found(numbers[0], None)
+        return bisection(numbers[0], None)
     low, high = 0, len(numbers) - 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(numbers[middle]) is False else (middle, high)
-    return found(numbers[high], numbers[low] if holds(numbers[low]) else None)
+    return bisection(numbers[high], numbers[low] if holds(numbers[low]) else None)
 
 
 def _names_of(dataset: LanceDataset, number: int) -> str:
@@ -187,10 +189,10 @@ Check = Callable[["LanceDataset"], _Outcome]
 
 
 def _trial(dataset: LanceDataset, number: int, check: Check, nulls: Nulls) -> Trial:
-    at = dataset.checkout_version((dataset.branch, number))
+    dataset_then = dataset.checkout_version((dataset.branch, number))
     info = dataset.version_info(number)
     try:
-        outcome = check(at)
+        outcome = check(dataset_then)
     except ColumnNotFoundError:
         return Trial(number, None, info.operation, info.message)
     holds = not outcome.is_false and (nulls == "pass" or not outcome.is_null)
@@ -198,7 +200,7 @@ def _trial(dataset: LanceDataset, number: int, check: Check, nulls: Nulls) -> Tr
 
 
 def _call(statement: Callable[[Any], Any]) -> Check:
-    return lambda at: _Outcome(not statement(at))
+    return lambda dataset: _Outcome(not statement(dataset))
 
 
 def _check(statement: str) -> Check:
@@ -218,15 +220,17 @@ def _check(statement: str) -> Check:
         outcome_of = _query(f"SELECT {statement} FROM dataset")  # noqa: S608
     else:
         outcome_of = _filter(statement)
-    own = {one.alias_or_name for one in parsed.find_all(expressions.Alias, expressions.CTE)}
-    roots = {one.parts[0].name for one in parsed.find_all(expressions.Column)} - own - {"dataset"}
+    own = {node.alias_or_name for node in parsed.find_all(expressions.Alias, expressions.CTE)}
+    roots = (
+        {column.parts[0].name for column in parsed.find_all(expressions.Column)} - own - {"dataset"}
+    )
 
-    def check(at: LanceDataset) -> _Outcome:
-        known = {name.lower() for name in at.schema.names}
+    def check(dataset: LanceDataset) -> _Outcome:
+        column_names = {name.lower() for name in dataset.schema.names}
         for root in roots:
-            if root.lower() not in known:
-                raise ColumnNotFoundError(root, tuple(at.schema.names))
-        return outcome_of(at)
+            if root.lower() not in column_names:
+                raise ColumnNotFoundError(root, tuple(dataset.schema.names))
+        return outcome_of(dataset)
 
     return check
 
@@ -235,9 +239,9 @@ def _filter(statement: str) -> Check:
     # A comment at the end of the statement must not swallow the bracket.
     tests = {"true": f"({statement}\n) IS TRUE", "false": f"({statement}\n) IS FALSE"}
 
-    def outcome_of(at: LanceDataset) -> _Outcome:
+    def outcome_of(dataset: LanceDataset) -> _Outcome:
         num_rows = num_true = num_false = 0
-        for batch in at.to_batches(columns=tests):
+        for batch in dataset.to_batches(columns=tests):
             num_rows += batch.num_rows
             num_true += _count_true(batch["true"])
             num_false += _count_true(batch["false"])
@@ -252,11 +256,11 @@ def _count_true(values: pa.Array) -> int:
 
 
 def _query(query: str) -> Check:
-    def outcome_of(at: LanceDataset) -> _Outcome:
-        found = at.sql(query).build().to_batch_records()
-        if not found or not found[0].num_rows:
+    def outcome_of(dataset: LanceDataset) -> _Outcome:
+        batches = dataset.sql(query).build().to_batch_records()
+        if not batches or not batches[0].num_rows:
             raise InvalidInputError(f"bisect: {query!r} returns no row")
-        column = found[0].column(0)
+        column = batches[0].column(0)
         value = column[0].as_py()
         is_null = value is None and column.type in (pa.bool_(), pa.null())
         if not is_null and not isinstance(value, bool):

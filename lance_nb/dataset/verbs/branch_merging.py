@@ -98,7 +98,7 @@ def options_of(
             f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}"
         )
     keys = (key,) if isinstance(key, str) else tuple(key or ())
-    if not all(isinstance(one, str) for one in keys):
+    if not all(isinstance(key, str) for key in keys):
         raise InvalidInputError(f"key must be a column name or a list of column names, not {key!r}")
     chosen = choices_of(resolve)
     return MergeOptions(strategy, check_choice(on_conflict), keys, copy, pin, chosen)
@@ -137,7 +137,7 @@ class MergePlan:
     @property
     def unresolved(self) -> tuple[MergeConflict, ...]:
         """The conflicts that a commit now would fail on."""
-        return tuple(one for one in self.conflicts if one.resolution is None)
+        return tuple(conflict for conflict in self.conflicts if conflict.resolution is None)
 
     @property
     def transactions(self) -> pa.Table:
@@ -219,17 +219,17 @@ class MergePlan:
         """Data files that the target would read in the source's folder, and their bytes."""
         outcome = self.planned.outcome
         files = () if outcome is None else outcome.foreign_files
-        return len(files), sum(one.size_bytes for one in files)
+        return len(files), sum(file.size_bytes for file in files)
 
     @property
     def message(self) -> str:
         """The message of the commit if none is given."""
         source, target = self.source.branch or refs.MAIN, self.target.branch or refs.MAIN
-        made = max(self.source.version or 0, self.base.version or 0)
+        version = max(self.source.version or 0, self.base.version or 0)
         if self.kind == PICK:
-            return f"Cherry-pick {source}:{made}"
+            return f"Cherry-pick {source}:{version}"
         if self.kind == REVERT:
-            return f"Revert {source}:{made}"
+            return f"Revert {source}:{version}"
         if self.strategy == FAST_FORWARD:
             return f"Fast-forward {target} to {source}:{self.source.version}"
         return f"Merge {source}:{self.source.version} into {target}"
@@ -247,12 +247,12 @@ class MergePlan:
         self.check()
         if self.strategy == UP_TO_DATE:
             return self
-        made = self.committer(
+        committed = self.committer(
             self, (self.message if message is None else message) or None, progress
         )
         if self.on_commit is not None:
-            self.on_commit(made)
-        return self._with(version=made.version)
+            self.on_commit(committed)
+        return self._with(version=committed.version)
 
     def followed_by(self, on_commit: Callable[[Snapshot], None] | None) -> MergePlan:
         """Return the plan with what its commit calls with the new version of the target."""
@@ -266,21 +266,23 @@ class MergePlan:
         """Raise CommitConflictError if a conflict is not decided."""
         if not self.unresolved:
             return
-        shown = "\n".join(f"  - {one}" for one in self.unresolved[:_SHOWN])
+        shown = "\n".join(f"  - {conflict}" for conflict in self.unresolved[:_SHOWN])
         more = len(self.unresolved) - _SHOWN
-        rest = f"\n  and {more} more" if more > 0 else ""
-        found = count_of(len(self.unresolved), "conflict")
-        raise CommitConflictError(f"{self.title} has {found}; nothing was changed:\n{shown}{rest}")
+        more_line = f"\n  and {more} more" if more > 0 else ""
+        subject = count_of(len(self.unresolved), "conflict")
+        raise CommitConflictError(
+            f"{self.title} has {subject}; nothing was changed:\n{shown}{more_line}"
+        )
 
     @property
     def title(self) -> str:
         """What is done, and where: one line."""
-        there = _label(self.target)
+        target_label = _label(self.target)
         if self.kind == "merge":
-            return f"merging {_label(self.source)} into {there}"
+            return f"merging {_label(self.source)} into {target_label}"
         verb = "picking" if self.kind == "cherry-pick" else "reverting"
-        made = max(self.source.version or 0, self.base.version or 0)
-        return f"{verb} {self.source.branch or 'main'}:{made} on {there}"
+        version = max(self.source.version or 0, self.base.version or 0)
+        return f"{verb} {self.source.branch or 'main'}:{version} on {target_label}"
 
     def __str__(self) -> str:
         lines = [f"{self.title} (base {_label(self.base)}): {self.strategy}"]
@@ -309,8 +311,8 @@ class MergePlan:
             done = getattr(self, f"{name}_transactions")
             count = count_of(len(done), "version")
             lines += [f"{name} since the base: {count}", *(f"  {x}" for x in done[:_SHOWN])]
-        lines += [f"conflict, {one}" for one in self.conflicts[:_SHOWN]]
-        lines += [f"note: {one}" for one in self.notes]
+        lines += [f"conflict, {conflict}" for conflict in self.conflicts[:_SHOWN]]
+        lines += [f"note: {note}" for note in self.notes]
         return lines
 
     __repr__ = __str__
@@ -323,9 +325,9 @@ def _label(target: Target) -> str:
 def _lines(planned: Planned, *, by_source: bool) -> tuple[str, ...]:
     history = planned.ends.source_history if by_source else planned.ends.target_history
     return tuple(
-        f"{one.label} "
-        + ("unknown" if one.transaction is None else one.transaction.operation.describe())
-        for one in history.steps
+        f"{step.label} "
+        + ("unknown" if step.transaction is None else step.transaction.operation.describe())
+        for step in history.steps
     )
 
 
@@ -362,9 +364,9 @@ class SessionRepository:
         if head is None:
             missing = VersionNotFoundError(self.home_uri(branch), version or "latest")
             raise self.session.without_versions(branch, missing)
-        found = source.load(head.version if version is None else version)
+        parsed = source.load(head.version if version is None else version)
         self.progress.step()
-        return Side.of(self.session.snapshot(found.manifest, branch), found.indices)
+        return Side.of(self.session.snapshot(parsed.manifest, branch), parsed.indices)
 
     def transactions(
         self, branch: str | None, versions: Sequence[int]
@@ -427,8 +429,8 @@ def compare_branches(
     counter = VersionReadProgress(progress)
     repository = SessionRepository(session, counter)
     ends = tuple(
-        (one.branch, session.load(one).version if one.version is None else one.version)
-        for one in (source, into)
+        (side.branch, session.load(side).version if side.version is None else side.version)
+        for side in (source, into)
     )
     parted = divergence(repository, ends[0], ends[1])
     counter.stop()
@@ -456,11 +458,11 @@ def plan_branch(
     Raises RefNotFoundError, InvalidInputError, VersionNotFoundError; CommitConflictError when a
     fast-forward is asked for and the target has moved.
     """
-    there = source_of(session, source)
+    source_branch = source_of(session, source)
     branch = current if into is None else _branch(session, into)
     counter = VersionReadProgress(progress)
     repository = SessionRepository(session, counter)
-    side = repository.load(there.branch, there.version)
+    side = repository.load(source_branch.branch, source_branch.version)
 
     def again() -> Planned:
         return plan_merge(repository, side, repository.load(branch, None), options.request)
@@ -502,8 +504,8 @@ def plan_revert(
     """Plan to undo the change that made a version, on the newest version here."""
     target = _change(session, snapshot, version)
     repository = SessionRepository(session, VersionReadProgress(progress))
-    made = next(repository.transactions(target.branch, [target.version or 0]))
-    if made is not None and made.operation.arm == "rewrite":
+    transaction = next(repository.transactions(target.branch, [target.version or 0]))
+    if transaction is not None and transaction.operation.arm == "rewrite":
         raise InvalidInputError(
             f"version {target.version} rewrote files and changed no rows: there is nothing to "
             "revert"
@@ -528,12 +530,12 @@ def _change_plan(
     repository.progress.stop()
     outcome = planned.outcome
     if outcome is not None and outcome.changes_nothing and not planned.conflicts:
-        version = max(one.version for one in sides)
-        what = (
+        version = max(side.version for side in sides)
+        change = (
             "is already present here" if kind == PICK else "was already undone, or changed nothing"
         )
         raise InvalidInputError(
-            f"the change of version {version} of {sides[0].branch or 'main'} {what}: there is "
+            f"the change of version {version} of {sides[0].branch or 'main'} {change}: there is "
             f"nothing to {'cherry-pick' if kind == PICK else 'revert'}"
         )
     return _plan_of(repository.session, planned, again, options)
@@ -551,8 +553,8 @@ def _change(session: Session, snapshot: Snapshot, version: Ref) -> Target:
 def _before(repository: SessionRepository, target: Target) -> Side:
     """Load the version before a change. Raises InvalidInputError for a first version."""
     number = target.version or 0
-    made = next(repository.transactions(target.branch, [number]))
-    if number <= 1 or (made is not None and made.operation.arm == "clone"):
+    transaction = next(repository.transactions(target.branch, [number]))
+    if number <= 1 or (transaction is not None and transaction.operation.arm == "clone"):
         raise InvalidInputError(
             f"version {number} of {target.branch or 'main'} is its first version, which has no "
             "change to apply or revert"

@@ -71,10 +71,10 @@ def shallow_clone(
     session: Session, target: Target, uri: Any, options: StorageOptions | None
 ) -> tuple[Session, Snapshot]:
     """Make a dataset that refers to the files of this one."""
-    source, version, place, made = clone_places(session, target, uri, options)
+    source, version, place, snapshot = clone_places(session, target, uri, options)
     committed = cloning.shallow_clone(source, version, place, CommitOptions())
-    remember_created(made.root.uri, made.allow_bases)
-    return made, made.snapshot(committed.manifest, None)
+    remember_created(snapshot.root.uri, snapshot.allow_bases)
+    return snapshot, snapshot.snapshot(committed.manifest, None)
 
 
 def deep_clone(
@@ -85,9 +85,9 @@ def deep_clone(
     progress: cloning.CloneProgress | None = None,
 ) -> tuple[Session, Snapshot]:
     """Copy a version with all its files."""
-    source, version, place, made = clone_places(session, target, uri, options)
+    source, version, place, snapshot = clone_places(session, target, uri, options)
     committed = cloning.deep_clone(source, version, place, CommitOptions(), progress)
-    return made, made.snapshot(committed.manifest, None)
+    return snapshot, snapshot.snapshot(committed.manifest, None)
 
 
 def clone_places(
@@ -96,13 +96,15 @@ def clone_places(
     """Return where a clone comes from, which version of it, where it goes, and who reads that."""
     # The clone names the source as a base path: whoever made it may read it.
     bases = (*session.trusted_bases, session.root.uri)
-    made = open_session(uri, session.storage_options if options is None else options, bases)
-    if made.root.uri == session.root.uri:
-        place = made.root.uri
+    session_of_clone = open_session(
+        uri, session.storage_options if options is None else options, bases
+    )
+    if session_of_clone.root.uri == session.root.uri:
+        place = session_of_clone.root.uri
         raise InvalidInputError(f"a dataset cannot be cloned into its own folder {place!r}")
     source = place_of(session, target.branch)
     version, _ = locate(source, target.version, target.tag or "")
-    return source, version, place_of(made, None), made
+    return source, version, place_of(session_of_clone, None), session_of_clone
 
 
 def moved_branches_of(session: Session) -> list[moved_bases.MovedBranch]:
@@ -112,7 +114,7 @@ def moved_branches_of(session: Session) -> list[moved_bases.MovedBranch]:
 
 def repair_moved_branches(session: Session, *, dry_run: bool) -> list[moved_bases.MovedBranch]:
     """Let these branches name where the dataset is now; return what was found before."""
-    found = moved_branches_of(session)
-    for one in () if dry_run else found:
-        moved_bases.repair_moved(place_of(session, one.branch))
-    return found
+    moved = moved_branches_of(session)
+    for branch in () if dry_run else moved:
+        moved_bases.repair_moved(place_of(session, branch.branch))
+    return moved

@@ -45,15 +45,15 @@ def check(
     ``progress`` counts the expectations of one version, or several versions.
     """
     checker = Checker(dataset, names, cache=cache, allow_bases=allow_bases)
-    found: list[CheckResult] = []
+    results: list[CheckResult] = []
     try:
-        for at in versions:
+        for version in versions:
             if progress is not None and num_versions > 1:
-                progress(len(found), num_versions)
-            found.append(checker.at(at, progress if num_versions == 1 else None))
+                progress(len(results), num_versions)
+            results.append(checker.evaluate(version, progress if num_versions == 1 else None))
     finally:
         checker.save()  # also what was found before it was cancelled
-    return found
+    return results
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +99,33 @@ def staged_check(
     checker = Checker(old, configured=configured)
     rows: dict[str, pa.Table] = {}
     try:
-        found = checker.at(new, progress)
-        known = {one.name: one for one in checker.at(old).outcomes} if found.failed else {}
-        broken = tuple(one for one in found.failed if _is_worse(known[one.name], one))
-        there = set(before.manifest.fragments.raw)
+        result = checker.evaluate(new, progress)
+        before_outcomes = (
+            {outcome.name: outcome for outcome in checker.evaluate(old).outcomes}
+            if result.failed
+            else {}
+        )
+        broken = tuple(
+            outcome
+            for outcome in result.failed
+            if _is_worse(before_outcomes[outcome.name], outcome)
+        )
+        raw_before = set(before.manifest.fragments.raw)
         fragments = after.manifest.fragments
         ids = fragments.counts().ids.tolist()
-        changed = {ids[at] for at, raw in enumerate(fragments.raw) if raw not in there}
-        for one in broken if num_rows else ():
-            if one.num_failed:
-                own = checker.columns_of(one.name)
+        changed = {
+            ids[position] for position, raw in enumerate(fragments.raw) if raw not in raw_before
+        }
+        for outcome in broken if num_rows else ():
+            if outcome.num_failed:
+                own = checker.columns_of(outcome.name)
                 names = list(dict.fromkeys((*own, *new.schema.names)))[:STAGED_COLUMNS]
-                rows[one.name] = checker.failing_rows(
-                    new, num_rows, names, name=one.name, first=frozenset(changed)
+                rows[outcome.name] = checker.failing_rows(
+                    new, num_rows, names, name=outcome.name, first=frozenset(changed)
                 )
     finally:
         checker.save()
-    return StagedCheck(len(found.outcomes), configured.is_gated, broken, rows)
+    return StagedCheck(len(result.outcomes), configured.is_gated, broken, rows)
 
 
 def _is_worse(before: CheckOutcome, after: CheckOutcome) -> bool:
@@ -134,7 +144,7 @@ def newest_expectations(session: Session, branch: str | None) -> ConfiguredExpec
 def refuse_broken(broken: Sequence[CheckOutcome]) -> None:
     """Raise ExpectationFailedError if there is an outcome that fails."""
     if broken:
-        listed = "; ".join(f"{one.statement}: {one.detail}" for one in broken)
+        listed = "; ".join(f"{outcome.statement}: {outcome.detail}" for outcome in broken)
         raise ExpectationFailedError(
             f"the commit would break {len(broken)} "
             f"expectation{'' if len(broken) == 1 else 's'}: {listed}. Change what is staged, "

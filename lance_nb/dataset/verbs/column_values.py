@@ -54,9 +54,9 @@ def physical_batches(
     other = plan_scan(snapshot, options).table().to_batches()
     for batch in stored:
         is_live = batch.column(ROW_ID).is_valid().to_numpy(zero_copy_only=False)
-        both = pa.Table.from_batches([batch.drop_columns([ROW_ID]), *other])
-        chosen = np.where(is_live, np.arange(len(is_live)), min(len(is_live), len(both) - 1))
-        yield one_batch(taken_rows(both, from_integers(chosen)))
+        joined = pa.Table.from_batches([batch.drop_columns([ROW_ID]), *other])
+        chosen = np.where(is_live, np.arange(len(is_live)), min(len(is_live), len(joined) - 1))
+        yield one_batch(taken_rows(joined, from_integers(chosen)))
 
 
 def _stored(
@@ -136,7 +136,7 @@ class ColumnValues(Protocol):
 
 def values_of(
     snapshot: Snapshot,
-    given: Any,
+    source: Any,
     *,
     columns: Sequence[str] | None,
     batch_size: int | None,
@@ -147,13 +147,13 @@ def values_of(
 
     ``is_whole``: a stream has the rows of all fragments, not of one.
     """
-    if isinstance(given, Mapping) and given and all(isinstance(v, str) for v in given.values()):
-        shape = shape_of(snapshot.manifest.schema, dict(given), payloads=True)
-        return ExpressionColumns(snapshot, dict(given), batch_size, shape)
-    if callable(given) and not hasattr(given, "__arrow_c_stream__"):
-        function = given if isinstance(given, BatchUDF) else BatchUDF(given)
+    if isinstance(source, Mapping) and source and all(isinstance(v, str) for v in source.values()):
+        shape = shape_of(snapshot.manifest.schema, dict(source), payloads=True)
+        return ExpressionColumns(snapshot, dict(source), batch_size, shape)
+    if callable(source) and not hasattr(source, "__arrow_c_stream__"):
+        function = source if isinstance(source, BatchUDF) else BatchUDF(source)
         return FunctionColumns(snapshot, function, columns, batch_size)
-    reader = without_views(reader_of(given, reader_schema))
+    reader = without_views(reader_of(source, reader_schema))
     return StreamedColumns(snapshot, reader, is_whole=is_whole)
 
 
@@ -215,7 +215,7 @@ class StreamedColumns:
 
     def finish(self) -> None:
         """Refuse a stream that has rows left."""
-        if any(one.num_rows for one in self._waiting) or self._pull():
+        if any(part.num_rows for part in self._waiting) or self._pull():
             raise SchemaMismatchError(
                 "the new columns have too many rows: expected one value for each row that is not "
                 "deleted, in row order"
@@ -262,19 +262,19 @@ class JoinedColumns:
         left_on, right_on = self.on
         if right_on not in self.right.schema.names:
             raise ColumnNotFoundError(right_on, tuple(self.right.schema.names))
-        found = self.right.schema.field(right_on).type
+        type_ = self.right.schema.field(right_on).type
         if left_on in (ROW_ID, ROW_ADDRESS):
-            wanted = pa.uint64()
+            expected_type = pa.uint64()
         else:
-            wanted = key_type(self.snapshot.manifest.schema, left_on)
-        if not _fits(found, wanted):
+            expected_type = key_type(self.snapshot.manifest.schema, left_on)
+        if not _fits(type_, expected_type):
             raise SchemaMismatchError(
-                f"key {right_on!r} has type {found}, but {left_on!r} of the dataset has type "
-                f"{wanted}: cast one of them"
+                f"key {right_on!r} has type {type_}, but {left_on!r} of the dataset has type "
+                f"{expected_type}: cast one of them"
             )
-        if pa.types.is_nested(found) or isinstance(found, pa.BaseExtensionType):
+        if pa.types.is_nested(type_) or isinstance(type_, pa.BaseExtensionType):
             raise NotSupportedError(
-                f"key {right_on!r} has type {found}: a key must not have a nested or extension type"
+                f"key {right_on!r} has type {type_}: a key must not have a nested or extension type"
             )
         if len(self.right.schema.names) < 2:
             raise SchemaMismatchError(
@@ -324,12 +324,14 @@ def key_type(schema: Schema, path: str) -> pa.DataType:
     return Schema((schema.field(path),), {}).to_arrow().field(0).type
 
 
-def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _fits(given_type: pa.DataType, column_type: pa.DataType) -> bool:
     """Tell whether keys of the two types are compared; text is text however it is stored."""
-    if found == wanted:
+    if given_type == column_type:
         return True
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
-    return any(one(found) for one in texts) and any(one(wanted) for one in texts)
+    return any(is_kind(given_type) for is_kind in texts) and any(
+        is_kind(column_type) for is_kind in texts
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,31 +343,31 @@ class CastColumns:
 
     def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         """Cast the values. Raises PredicateError for one that does not fit."""
-        wanted = self.part.to_arrow()
+        schema = self.part.to_arrow()
         size = payload_rows(self.snapshot, fragment, self.part.names, None)
         for batch in physical_batches(self.snapshot, fragment, self.part.names, size):
             rows = _with_payloads(self.snapshot, fragment, batch)
-            arrays = [_cast_part(rows.column(place), field) for place, field in enumerate(wanted)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+            arrays = [_cast_part(rows.column(place), field) for place, field in enumerate(schema)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _cast_part(values: pa.Array, wanted: pa.Field) -> pa.Array:
+def _cast_part(values: pa.Array, field: pa.Field) -> pa.Array:
     """Cast a column; of a struct only the fields that are wanted, its own nulls kept."""
-    if pa.types.is_struct(wanted.type):
+    if pa.types.is_struct(field.type):
         children = [
             _cast_part(values.field(values.type.get_field_index(child.name)), child)
-            for child in wanted.type
+            for child in field.type
         ]
-        return pa.StructArray.from_arrays(children, fields=list(wanted.type), mask=values.is_null())
+        return pa.StructArray.from_arrays(children, fields=list(field.type), mask=values.is_null())
     if pa.types.is_nested(values.type) and any(
         pa.types.is_struct(values.type.field(place).type) for place in range(values.type.num_fields)
     ):
         raise NotSupportedError(
-            f"column {wanted.name!r} is a list of structs, and a single field of them cannot be "
+            f"column {field.name!r} is a list of structs, and a single field of them cannot be "
             "cast; add a column with add_columns instead"
         )
-    made = cast(pa.chunked_array([values]), wanted)
-    return made.chunk(0) if made.num_chunks == 1 else made.combine_chunks()
+    array = cast(pa.chunked_array([values]), field)
+    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
 
 
 def _with_payloads(snapshot: Snapshot, fragment: Fragment, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -68,7 +68,7 @@ def change_field_metadata(
     schema: Schema, fields: Mapping[str, Values], replace: bool
 ) -> UpdateConfig:
     """Return the operation that changes metadata of fields. Raises ColumnNotFoundError."""
-    updates = {schema.field(name).id: updates_of(one, replace) for name, one in fields.items()}
+    updates = {schema.field(name).id: updates_of(field, replace) for name, field in fields.items()}
     return UpdateConfig(field_metadata_updates=updates)
 
 
@@ -140,12 +140,12 @@ def commit_transaction(
     """Commit a transaction as it is and return the new version."""
     transaction = provenance.stamped(transaction, options.message)
     committed = _commit(place_of(session, branch), transaction, options)
-    made = session.snapshot(committed.manifest, branch)
+    snapshot = session.snapshot(committed.manifest, branch)
     if INTERVAL in committed.manifest.config and not options.detached:
         from lance_nb.dataset.verbs import maintenance  # for who asked for it
 
-        maintenance.clean_after(session, made, transaction.read_version)
-    return made
+        maintenance.clean_after(session, snapshot, transaction.read_version)
+    return snapshot
 
 
 def commit_operation(
@@ -230,9 +230,9 @@ def checked(transaction: Transaction) -> Transaction:
     return transaction
 
 
-def options_of(**given: Any) -> CommitOptions:
+def options_of(**arguments: Any) -> CommitOptions:
     """Return commit options; arguments that are None keep their default."""
-    return CommitOptions(**{name: value for name, value in given.items() if value is not None})
+    return CommitOptions(**{name: value for name, value in arguments.items() if value is not None})
 
 
 def commit(

@@ -73,12 +73,12 @@ def execute(
     """
     if snapshot.version != task.read_version:
         snapshot = session.load(Target(snapshot.branch, task.read_version))
-    ids = [one.id for one in task.fragments]
-    known = snapshot.manifest.fragments.with_ids(ids)
-    for one in task.fragments:
-        if known.get(one.id) != one:
+    ids = [fragment.id for fragment in task.fragments]
+    fragments = snapshot.manifest.fragments.with_ids(ids)
+    for fragment in task.fragments:
+        if fragments.get(fragment.id) != fragment:
             raise InvalidInputError(
-                f"this task does not belong to {session.uri!r}: fragment {one.id} of version "
+                f"this task does not belong to {session.uri!r}: fragment {fragment.id} of version "
                 f"{task.read_version} is different there"
             )
     counter = ProgressCounter(task.num_rows, progress)
@@ -126,7 +126,7 @@ def run(
 
 
 def _files(results: Iterable[Rewritten]) -> Iterator[DataFile]:
-    return (file for one in results for part in one.new_fragments for file in part.files)
+    return (file for result in results for part in result.new_fragments for file in part.files)
 
 
 def commit(
@@ -136,7 +136,7 @@ def commit(
     options: CompactionOptions,
     offered: Callable[[], None] = lambda: None,
     *,
-    how: CommitOptions = DEFAULTS,
+    commit_options: CommitOptions = DEFAULTS,
     properties: Mapping[str, str] = NO_PROPERTIES,
 ) -> tuple[Snapshot, CompactionMetrics]:
     """Put the new fragments in the place of the old ones, on the newest version.
@@ -163,11 +163,11 @@ def commit(
         offered()
         try:
             staged = StagedWrite(base.version, operation)
-            made = commit_staged(session, branch, staged, how, properties)
+            snapshot = commit_staged(session, branch, staged, commit_options, properties)
         except RetryableCommitConflictError as error:
             conflict, base = error, session.load(Target(branch, None))
             continue
-        return made, sum((one.metrics for one in results), CompactionMetrics())
+        return snapshot, sum((result.metrics for result in results), CompactionMetrics())
     raise TooMuchWriteContentionError(
         f"gave up committing a compaction after {_COMMITS_MAX} attempts; the last conflict was: "
         f"{conflict}"
@@ -181,12 +181,14 @@ def _operation(
     recorded: Sequence[int],
 ) -> Rewrite:
     if numbered is None:
-        groups = tuple(RewriteGroup(one.old_fragments, one.new_fragments) for one in results)
+        groups = tuple(
+            RewriteGroup(result.old_fragments, result.new_fragments) for result in results
+        )
         return Rewrite(groups)
     moved = [
-        MovedGroup(rows, numbered[at].old_fragments, numbered[at].new_fragments)
-        for at in recorded
-        if (rows := results[at].row_addrs) is not None
+        MovedGroup(rows, numbered[row_group].old_fragments, numbered[row_group].new_fragments)
+        for row_group in recorded
+        if (rows := results[row_group].row_addrs) is not None
     ]
     if not moved:
         return Rewrite(tuple(numbered))
@@ -205,13 +207,16 @@ def _reserve(
     session: Session, base: Snapshot, results: Sequence[Rewritten]
 ) -> tuple[Snapshot, list[RewriteGroup]]:
     """Set ids aside for the new fragments, as a version of its own, and give them out."""
-    count = sum(len(one.new_fragments) for one in results)
+    count = sum(len(result.new_fragments) for result in results)
     base = commit_operation(session, base, ReserveFragments(count))
     next_id = (base.manifest.max_fragment_id or 0) - count + 1
     groups = []
-    for one in results:
-        new = tuple(replace(part, id=next_id + at) for at, part in enumerate(one.new_fragments))
-        groups.append(RewriteGroup(one.old_fragments, new))
+    for result in results:
+        new = tuple(
+            replace(part, id=next_id + position)
+            for position, part in enumerate(result.new_fragments)
+        )
+        groups.append(RewriteGroup(result.old_fragments, new))
         next_id += len(new)
     return base, groups
 
@@ -223,20 +228,23 @@ def _check_unchanged(base: Snapshot, results: Iterable[Rewritten]) -> None:
     old files, but were not read.
     """
     seen: set[int] = set()
-    leaves = {one.id: one.name for one in base.manifest.schema.walk() if not one.children}
+    leaves = {field.id: field.name for field in base.manifest.schema.walk() if not field.children}
     for result in results:
-        known = base.manifest.fragments.with_ids(one.id for one in result.old_fragments)
-        for one in result.old_fragments:
-            if one.id in seen:
+        fragments = base.manifest.fragments.with_ids(
+            old_fragment.id for old_fragment in result.old_fragments
+        )
+        for old_fragment in result.old_fragments:
+            if old_fragment.id in seen:
                 raise InvalidInputError(
-                    f"fragment {one.id} appears in two of the results to commit"
+                    f"fragment {old_fragment.id} appears in two of the results to commit"
                 )
-            seen.add(one.id)
-            if known.get(one.id) != one:
-                what = "changed" if one.id in known else "removed"
+            seen.add(old_fragment.id)
+            if fragments.get(old_fragment.id) != old_fragment:
+                change = "changed" if old_fragment.id in fragments else "removed"
                 raise RetryableCommitConflictError(
-                    f"fragment {one.id} was compacted as it was in version {result.read_version}, "
-                    f"but it has been {what} since (the newest version is {base.version}); "
+                    f"fragment {old_fragment.id} was compacted as it was in version "
+                    f"{result.read_version}, "
+                    f"but it has been {change} since (the newest version is {base.version}); "
                     "nothing was committed. Plan the compaction again"
                 )
         left_out = _fields(result.old_fragments) - _fields(result.new_fragments)
@@ -249,7 +257,7 @@ def _check_unchanged(base: Snapshot, results: Iterable[Rewritten]) -> None:
 
 
 def _fields(fragments: Iterable[Fragment]) -> set[int]:
-    return {number for one in fragments for file in one.files for number in file.fields}
+    return {number for fragment in fragments for file in fragment.files for number in file.fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,14 +271,19 @@ class StagedCompaction(Replacement):
         self,
         session: Session,
         branch: str | None,
-        how: CommitOptions,
+        commit_options: CommitOptions,
         properties: Mapping[str, str],
     ) -> Snapshot:
         """Commit it, as ``Compaction.commit`` does."""
-        made, _ = commit(
-            session, branch, self.results, self.options, how=how, properties=properties
+        committed, _ = commit(
+            session,
+            branch,
+            self.results,
+            self.options,
+            commit_options=commit_options,
+            properties=properties,
         )
-        return made
+        return committed
 
 
 def stage(
@@ -285,6 +298,6 @@ def stage(
 
 def staged(results: Sequence[Rewritten], options: CompactionOptions) -> StagedCompaction:
     """Return what tasks have rewritten as an edit that is not committed."""
-    new = tuple(part for one in results for part in one.new_fragments)
-    groups = tuple(RewriteGroup(one.old_fragments, one.new_fragments) for one in results)
+    new = tuple(part for result in results for part in result.new_fragments)
+    groups = tuple(RewriteGroup(result.old_fragments, result.new_fragments) for result in results)
     return StagedCompaction(Rewrite(groups), new, tuple(results), options)

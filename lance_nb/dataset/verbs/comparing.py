@@ -60,11 +60,11 @@ class DatasetDelta:
 
     def list_transactions(self) -> list[Transaction]:
         """Return the transactions of the versions, oldest first. Raises VersionNotFoundError."""
-        found = (
+        transactions = (
             read_transaction(self.session, self.snapshot.branch, version)
             for version in range(self.begin_version + 1, self.end_version + 1)
         )
-        return [one for one in found if one is not None]
+        return [transaction for transaction in transactions if transaction is not None]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
         """Stream the rows that were created in these versions, with their row columns."""
@@ -82,7 +82,7 @@ class DatasetDelta:
         """
         diff = self._diff()
         ids = [] if diff is None else [diff.removed_row_ids()]
-        batches = [pa.record_batch([pa.array(one, pa.uint64())], schema=_IDS) for one in ids]
+        batches = [pa.record_batch([pa.array(row_id, pa.uint64())], schema=_IDS) for row_id in ids]
         return pa.RecordBatchReader.from_batches(_IDS, batches)
 
     def get_deleted_rows(self) -> pa.RecordBatchReader:
@@ -94,11 +94,13 @@ class DatasetDelta:
         if diff is None:
             schema = pa.schema([*_IDS, *self.snapshot.manifest.schema.to_arrow()])
             return pa.RecordBatchReader.from_batches(schema, [])
-        names = [one.name for one in diff.column_pairs if one.a is not None]
-        found = diff.rows(names, kinds=["removed"])
+        names = [column_pair.name for column_pair in diff.column_pairs if column_pair.a is not None]
+        removed_rows = diff.rows(names, kinds=["removed"])
         shown = [ROW_ID, *names]
-        schema = pa.schema([found.schema.field(name) for name in shown])
-        return pa.RecordBatchReader.from_batches(schema, (one.select(shown) for one in found))
+        schema = pa.schema([removed_rows.schema.field(name) for name in shown])
+        return pa.RecordBatchReader.from_batches(
+            schema, (batch.select(shown) for batch in removed_rows)
+        )
 
     def _within(self, name: str) -> str:
         return f"{name} > {self.begin_version} AND {name} <= {self.end_version}"
@@ -122,10 +124,10 @@ class DatasetDelta:
             return None
         branch = self.snapshot.branch
         a, b = (self.session.load(Target(branch, version)) for version in (begin, end))
-        for one in (a, b):
-            if not diff.has_row_ids(one):
+        for dataset in (a, b):
+            if not diff.has_row_ids(dataset):
                 raise InvalidInputError(
-                    f"deleted row ids require stable row ids, which version {one.version} does "
+                    f"deleted row ids require stable row ids, which version {dataset.version} does "
                     "not use; ds.diff(a, b, key=[columns]) finds deleted rows by a key"
                 )
         return diff.make_diff(self.session, a, b, ROW_ID)

@@ -38,19 +38,19 @@ def _planned(snapshot: Snapshot, predicate: Any, progress: Progress) -> Deletion
     """Find the rows part by part, and tell how many rows have been looked at."""
     condition = check(snapshot, predicate)
     fragments = list(snapshot.manifest.fragments)
-    total = sum(one.physical_rows for one in fragments)
-    found: list[FragmentDeletion] = []
+    total = sum(fragment.physical_rows for fragment in fragments)
+    deletions: list[FragmentDeletion] = []
     part: list[Fragment] = []
     done = in_part = 0
-    for at, one in enumerate(fragments, 1):
-        part.append(one)
-        in_part += one.physical_rows
-        if in_part >= ROWS_PER_PART or at == len(fragments):
-            found += plan_deletion(snapshot, condition, part).fragments
+    for position, fragment in enumerate(fragments, 1):
+        part.append(fragment)
+        in_part += fragment.physical_rows
+        if in_part >= ROWS_PER_PART or position == len(fragments):
+            deletions += plan_deletion(snapshot, condition, part).fragments
             done += in_part
             part, in_part = [], 0
             progress(done, total)
-    return DeletionPlan(snapshot.version, condition.text, tuple(found))
+    return DeletionPlan(snapshot.version, condition.text, tuple(deletions))
 
 
 def delete(

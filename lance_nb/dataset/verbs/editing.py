@@ -68,7 +68,7 @@ def plan(
     ]
     if add is not None:
         schema = snapshot.manifest.schema.to_arrow()
-        is_listed = isinstance(add, list) and all(isinstance(one, Mapping) for one in add)
+        is_listed = isinstance(add, list) and all(isinstance(row, Mapping) for row in add)
         data = given_rows(add, schema) if is_listed else fitted(add, schema)
         planned.append(write_addition(snapshot, data, WriteRequest()))
     if not planned:
@@ -99,9 +99,9 @@ def edit(
         if add is None and not mine.cells and not mine.deleted and base is not snapshot:
             return base, _result(mine, 0)  # somebody else did the same meanwhile
         planned = plan(base, mine, add, progress=progress)
-        made = commit_staged(session, base.branch, combine(base, planned))
-        added = sum(one.num_rows for one in planned if isinstance(one, Addition))
-        return made, _result(mine, added)
+        snapshot_after = commit_staged(session, base.branch, combine(base, planned))
+        added = sum(change.num_rows for change in planned if isinstance(change, Addition))
+        return snapshot_after, _result(mine, added)
 
     return replanned(session, snapshot, attempt, max_retries=max_retries, timeout_s=timeout_s)
 
@@ -117,10 +117,10 @@ def _result(edits: CellEdits, num_added: int) -> EditResult:
 
 def refusal(version: int, conflicts: Collection[CellConflict]) -> str:
     """Say in one line what others have changed."""
-    listed = "; ".join(one.text for one in list(conflicts)[:_SHOWN])
+    listed = "; ".join(conflict.text for conflict in list(conflicts)[:_SHOWN])
     more = len(conflicts) - _SHOWN
-    rest = f"; and {more:,} more" if more > 0 else ""
+    more_text = f"; and {more:,} more" if more > 0 else ""
     return (
-        f"version {version} has other values where this edit changes something: {listed}{rest}. "
-        "Nothing was committed; look at the newest version and edit it"
+        f"version {version} has other values where this edit changes something: "
+        f"{listed}{more_text}. Nothing was committed; look at the newest version and edit it"
     )

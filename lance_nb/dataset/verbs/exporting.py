@@ -52,8 +52,8 @@ class ExportQuery:
     def batches(self, dataset: LanceDataset) -> pa.RecordBatchReader:
         """Return the rows as a stream. Raises InvalidInputError for what does not go together."""
         of_scan = [self.filter, self.limit, self.offset, self.order_by]
-        chosen = [one is not None for one in (self.row_ids, self.since)]
-        if sum(chosen) > 1 or (any(chosen) and any(one is not None for one in of_scan)):
+        chosen = [option is not None for option in (self.row_ids, self.since)]
+        if sum(chosen) > 1 or (any(chosen) and any(option is not None for option in of_scan)):
             raise InvalidInputError(
                 "give row_ids, or since, or filter, limit, offset and order_by: an export takes "
                 "rows in one of these ways"
@@ -73,8 +73,8 @@ class ExportQuery:
             return 0
         if self.row_ids is not None:
             return len(self.row_ids)
-        rest = max(0, dataset.count_rows() - (self.offset or 0))
-        return rest if self.limit is None else min(self.limit, rest)
+        num_rows = max(0, dataset.count_rows() - (self.offset or 0))
+        return num_rows if self.limit is None else min(self.limit, num_rows)
 
 
 def batch_rows(dataset: LanceDataset) -> int:
@@ -116,5 +116,5 @@ def export(
 
 def size_of(path: Path) -> int:
     """Return the bytes of a file, or of the files in a folder."""
-    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
-    return sum(one.stat().st_size for one in files)
+    files = [path] if path.is_file() else [entry for entry in path.rglob("*") if entry.is_file()]
+    return sum(file.stat().st_size for file in files)

@@ -99,11 +99,11 @@ def create_one(
     request = writing.WriteRequest(
         **options, max_rows_per_file=_ONE_FILE, max_bytes_per_file=_ONE_FILE
     )
-    made = write_fragments(session, current, data, request, mode=mode, schema=schema)
-    found = fragments_of(made)
-    if not found:
+    transaction = write_fragments(session, current, data, request, mode=mode, schema=schema)
+    fragments = fragments_of(transaction)
+    if not fragments:
         raise InvalidInputError("no rows were given: a fragment must have at least one row")
-    return found[0]
+    return fragments[0]
 
 
 def from_file(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
@@ -112,7 +112,7 @@ def from_file(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
     Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError, NotSupportedError.
     """
     reader, part = _opened(snapshot, name, None)
-    missing = [one.name for one in snapshot.manifest.schema if one.name not in part.names]
+    missing = [field.name for field in snapshot.manifest.schema if field.name not in part.names]
     if missing:
         raise SchemaMismatchError(f"{name} has no column {missing[0]!r}, but the dataset has")
     file = data_file(reader, part, name, size_bytes=reader.size_bytes)
@@ -142,13 +142,13 @@ def _opened(snapshot: Snapshot, name: str, base_id: int | None) -> tuple[FileRea
 
 def _in_file_order(fields: Sequence[Field], order: Sequence[Field]) -> tuple[Field, ...]:
     """Return fields of the dataset in the order of a file, which numbers its columns by it."""
-    place = {one.name: at for at, one in enumerate(order)}
-    if place.keys() != {one.name for one in fields}:
+    place = {field.name: position for position, field in enumerate(order)}
+    if place.keys() != {field.name for field in fields}:
         return tuple(fields)  # the parts of a blob, which are no columns
-    ordered = sorted(fields, key=lambda one: place[one.name])
+    ordered = sorted(fields, key=lambda field: place[field.name])
     return tuple(
-        replace(one, children=_in_file_order(one.children, order[place[one.name]].children))
-        for one in ordered
+        replace(field, children=_in_file_order(field.children, order[place[field.name]].children))
+        for field in ordered
     )
 
 
@@ -174,24 +174,24 @@ def delete(snapshot: Snapshot, fragment: Fragment, predicate: Any) -> Fragment |
 
 def delete_rows(snapshot: Snapshot, fragment: Fragment, offsets: Iterable[int]) -> Fragment | None:
     """Delete rows by their physical offset; None when no row is left."""
-    wanted = np.unique(np.fromiter(offsets, np.int64))
+    unique_offsets = np.unique(np.fromiter(offsets, np.int64))
     num_rows = confirmed_rows(snapshot, fragment)
-    outside = wanted[(wanted < 0) | (wanted >= num_rows)]
+    outside = unique_offsets[(unique_offsets < 0) | (unique_offsets >= num_rows)]
     if outside.size:
         raise InvalidInputError(
             f"row offset {outside[0]} is outside fragment {fragment.id}, which has {num_rows} "
             "physical rows"
         )
-    return _changed(snapshot, fragment, plan_offsets(snapshot, fragment, wanted))
+    return _changed(snapshot, fragment, plan_offsets(snapshot, fragment, unique_offsets))
 
 
 def _changed(snapshot: Snapshot, fragment: Fragment, plan: DeletionPlan) -> Fragment | None:
     pending = PendingDeletions(checksums=wants_checksums(snapshot.manifest.config))
-    kept, gone = plan.changes(pending)
+    updated, removed = plan.changes(pending)
     pending.write(snapshot.locations.home)
-    if gone:
+    if removed:
         return None
-    return kept[0] if kept else fragment
+    return updated[0] if updated else fragment
 
 
 # --- columns in -----------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def merge_columns(
     reader_schema: pa.Schema | None,
 ) -> tuple[Fragment, LanceSchema]:
     """Add columns made of expressions, by a function of batches, or streamed in row order."""
-    made = values_of(
+    batches_of_values = values_of(
         snapshot,
         values,
         columns=columns,
@@ -215,7 +215,7 @@ def merge_columns(
         reader_schema=reader_schema,
         is_whole=False,
     )
-    return _extended(snapshot, fragment, made)
+    return _extended(snapshot, fragment, batches_of_values)
 
 
 def merge(
@@ -257,12 +257,12 @@ def update_columns(
         if name not in snapshot.manifest.schema.names:
             raise ColumnNotFoundError(name, tuple(snapshot.manifest.schema.names))
     partner = partners(snapshot, fragment, right, on)
-    found = partner >= 0
+    is_matched = partner >= 0
     part = Schema(tuple(snapshot.manifest.schema.field(name) for name in names))
     old = pa.Table.from_batches(list(physical_batches(snapshot, fragment, names, None)))
     copies = BlobCopies(snapshot)
     old = copies.table(old, row_addresses(fragment, np.zeros(len(old), np.int64)))
-    place = np.where(found, partner + len(old), np.arange(len(old)))
+    place = np.where(is_matched, partner + len(old), np.arange(len(old)))
     arrays = [
         _either(old[name], _new_values(right[name], field, old[name].type), place)
         for name, field in zip(names, part, strict=True)
@@ -270,8 +270,8 @@ def update_columns(
     table = pa.Table.from_arrays(arrays, schema=old.schema)
     home, options = snapshot.locations.home, copying(options_of(snapshot), copies)
     changed = write_columns(home, fragment, part, table.to_batches(), options)
-    ids = [one.id for top in part.fields for one in top.walk()]
-    touched = DeletionVector.from_mask(found).to_bytes(DeletionFileType.BITMAP)
+    ids = [field.id for top in part.fields for field in top.walk()]
+    touched = DeletionVector.from_mask(is_matched).to_bytes(DeletionFileType.BITMAP)
     return changed, ids, touched
 
 
@@ -302,5 +302,5 @@ def _cast(new: pa.ChunkedArray, field: Field, type_: pa.DataType) -> pa.ChunkedA
 
 def _either(old: pa.ChunkedArray, new: pa.ChunkedArray, place: np.ndarray) -> pa.ChunkedArray:
     """Return ``old`` and then ``new``, picked by position."""
-    both = pa.chunked_array([*old.chunks, *new.chunks], old.type)
-    return taken(both, from_integers(place))
+    merged = pa.chunked_array([*old.chunks, *new.chunks], old.type)
+    return taken(merged, from_integers(place))

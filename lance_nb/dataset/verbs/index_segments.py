@@ -67,22 +67,22 @@ def optimize(
 
     def attempt(base: Snapshot) -> Snapshot:
         plans = _plans(base, names, 1 if num_to_merge is None else num_to_merge, retrain=retrain)
-        made: list[IndexMetadata] = []
+        metadata: list[IndexMetadata] = []
         is_complete = False
         try:
             for plan in plans:
                 segment, _ = indexing.write_segment(
                     base, plan.wanted, plan.fragments, progress=progress, existing=plan.learned_from
                 )
-                made.append(segment)
+                metadata.append(segment)
             is_complete = True
         finally:
             if not is_complete:
-                indexing.discard(base, made)
-        if not made:
+                indexing.discard(base, metadata)
+        if not metadata:
             return base
-        gone = tuple(one for plan in plans for one in plan.replaced)
-        return indexing.commit_segments(session, base, CreateIndex(tuple(made), gone))
+        replaced = tuple(index for plan in plans for index in plan.replaced)
+        return indexing.commit_segments(session, base, CreateIndex(tuple(metadata), replaced))
 
     return replanned(session, snapshot, attempt)
 
@@ -90,16 +90,18 @@ def optimize(
 def _plans(
     base: Snapshot, names: Collection[str] | None, num_to_merge: int, *, retrain: bool
 ) -> list[Extension]:
-    known: dict[str, list[IndexMetadata]] = {}
-    for one in read_indices(base):
-        if not one.is_system:
-            known.setdefault(one.name, []).append(one)
+    segments_by_name: dict[str, list[IndexMetadata]] = {}
+    for index in read_indices(base):
+        if not index.is_system:
+            segments_by_name.setdefault(index.name, []).append(index)
     for name in names or ():
         segments_of(base, name)
     plans = []
-    for name in sorted(known) if names is None else sorted(set(names) & known.keys()):
+    for name in (
+        sorted(segments_by_name) if names is None else sorted(set(names) & segments_by_name.keys())
+    ):
         try:
-            plan = extension(base, known[name], num_to_merge, retrain=retrain)
+            plan = extension(base, segments_by_name[name], num_to_merge, retrain=retrain)
         except NotSupportedError as error:
             if names is not None:
                 raise
@@ -118,30 +120,30 @@ def extension(
     Raises NotSupportedError for kinds that cannot be built.
     """
     path = base.manifest.path
-    covered = [set(one.fragment_ids(path) or ()) for one in segments]
+    covered = [set(segment.fragment_ids(path) or ()) for segment in segments]
     everywhere = set().union(*covered)
     fragments = list(base.manifest.fragments)
-    rest = {one.id for one in fragments} - everywhere
-    wanted = _wanted(base, segments[-1])
+    uncovered = {fragment.id for fragment in fragments} - everywhere
+    request = _wanted(base, segments[-1])
     merged = len(segments) if retrain else min(num_to_merge, len(segments))
-    if rest and not all(names_rows_alike(base, one, wanted) for one in segments):
+    if uncovered and not all(names_rows_alike(base, segment, request) for segment in segments):
         merged = len(segments)
-    if not rest and not retrain and merged < 2:
+    if not uncovered and not retrain and merged < 2:
         return None
     first = len(segments) - merged
-    mine = rest.union(*covered[first:])
+    mine = uncovered.union(*covered[first:])
     replaced = tuple(segments[first:])
     return Extension(
-        wanted,
-        tuple(one for one in fragments if one.id in mine),
+        request,
+        tuple(fragment for fragment in fragments if fragment.id in mine),
         replaced,
         () if retrain else tuple(segments[first:] if merged else segments[-1:]),
     )
 
 
-def names_rows_alike(base: Snapshot, segment: IndexMetadata, wanted: Wanted) -> bool:
+def names_rows_alike(base: Snapshot, segment: IndexMetadata, request: Wanted) -> bool:
     """Tell whether new segments name rows as this one does; pylance reads no index of both."""
-    _, builder = builder_named(wanted.kind)
+    _, builder = builder_named(request.kind)
     if segment.kind not in KINDS or not base.manifest.reader_feature_flags & STABLE_ROW_IDS:
         return True
     since = KINDS[segment.kind].by_address_from
@@ -154,7 +156,7 @@ def _wanted(base: Snapshot, segment: IndexMetadata) -> Wanted:
     kind, builder = builder_of(segment)
     schema = base.manifest.schema
     field = schema.field_by_id(segment.fields[0]) if len(segment.fields) == 1 else None
-    if field is None or field.id not in {one.id for one in schema.fields}:
+    if field is None or field.id not in {field.id for field in schema.fields}:
         raise NotSupportedError(f"index {segment.name!r} is not on one top-level column")
     parameters = dict(builder.parameters_of(base, segment))
     return Wanted(field.name, field.id, segment.name, kind, parameters)
@@ -176,14 +178,14 @@ def build(
 
     Raises as ``indexing.check`` does, and InvalidInputError for fragments that do not exist.
     """
-    wanted = indexing.check(snapshot, session.uri, column, kind, name, parameters, replace=True)
+    request = indexing.check(snapshot, session.uri, column, kind, name, parameters, replace=True)
     chosen = set(fragment_ids)
-    fragments = [one for one in snapshot.manifest.fragments if one.id in chosen]
-    missing = sorted(chosen - {one.id for one in fragments})
+    fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id in chosen]
+    missing = sorted(chosen - {fragment.id for fragment in fragments})
     if missing:
         raise InvalidInputError(f"fragment {missing[0]} does not exist in this version")
-    made, _ = indexing.write_segment(snapshot, wanted, fragments, progress=progress, uuid=uuid)
-    return Index.of(made)
+    segment, _ = indexing.write_segment(snapshot, request, fragments, progress=progress, uuid=uuid)
+    return Index.of(segment)
 
 
 def commit(
@@ -198,28 +200,33 @@ def commit(
     A segment whose fragments are all covered by the new ones is replaced. Raises
     InvalidInputError for segments of other columns or kinds, that overlap, or whose files miss.
     """
-    made = [replace(Index.of(one).metadata, name=name) for one in segments]
+    segments_metadata = [replace(Index.of(segment).metadata, name=name) for segment in segments]
 
     def attempt(base: Snapshot) -> Snapshot:
-        _check_segments(base, column, made)
-        new = set().union(*(_fragments(one) for one in made))
-        gone = []
-        for one in read_indices(base):
-            if one.name != name or one.uuid in {other.uuid for other in made}:
+        _check_segments(base, column, segments_metadata)
+        new = set().union(*(_fragments(segment) for segment in segments_metadata))
+        replaced = []
+        for index in read_indices(base):
+            if index.name != name or index.uuid in {other.uuid for other in segments_metadata}:
                 continue
-            if (one.fields, one.kind) != (made[0].fields, made[0].kind):
+            if (index.fields, index.kind) != (
+                segments_metadata[0].fields,
+                segments_metadata[0].kind,
+            ):
                 raise InvalidInputError(
-                    f"index {name!r} is another one, of type {one.kind}: pass another name"
+                    f"index {name!r} is another one, of type {index.kind}: pass another name"
                 )
-            shared = new & _fragments(one)
-            if _fragments(one) <= new:
-                gone.append(one)
+            shared = new & _fragments(index)
+            if _fragments(index) <= new:
+                replaced.append(index)
             elif shared:
                 raise InvalidInputError(
-                    f"fragment {min(shared)} is covered by segment {one.uuid} of index {name!r} "
+                    f"fragment {min(shared)} is covered by segment {index.uuid} of index {name!r} "
                     "already: build the new segment on all fragments of that one, or on others"
                 )
-        return commit_operation(session, base, CreateIndex(tuple(made), tuple(gone)))
+        return commit_operation(
+            session, base, CreateIndex(tuple(segments_metadata), tuple(replaced))
+        )
 
     return replanned(session, snapshot, attempt)
 
@@ -229,22 +236,23 @@ def _check_segments(base: Snapshot, column: str, segments: Sequence[IndexMetadat
     if not segments:
         raise InvalidInputError("there are no segments to commit")
     seen: set[int] = set()
-    for one in segments:
-        if one.fields != (field.id,):
-            raise InvalidInputError(f"segment {one.uuid} is not on column {column!r}")
-        if one.kind != segments[0].kind:
+    for segment in segments:
+        if segment.fields != (field.id,):
+            raise InvalidInputError(f"segment {segment.uuid} is not on column {column!r}")
+        if segment.kind != segments[0].kind:
             raise InvalidInputError(
-                f"segment {one.uuid} is of type {one.kind}, another one of {segments[0].kind}"
+                f"segment {segment.uuid} is of type {segment.kind}, another one of "
+                f"{segments[0].kind}"
             )
-        if seen & _fragments(one):
-            shared = min(seen & _fragments(one))
+        if seen & _fragments(segment):
+            shared = min(seen & _fragments(segment))
             raise InvalidInputError(f"fragment {shared} is covered by two of the segments")
-        seen |= _fragments(one)
-        for file in one.files:
-            place = f"_indices/{one.uuid}/{file.path}"
-            store, path = base.locations.locate(place, one.base_id)
+        seen |= _fragments(segment)
+        for file in segment.files:
+            place = f"_indices/{segment.uuid}/{file.path}"
+            store, path = base.locations.locate(place, segment.base_id)
             if not store.exists(path):
-                raise InvalidInputError(f"segment {one.uuid} has no file {file.path}")
+                raise InvalidInputError(f"segment {segment.uuid} has no file {file.path}")
 
 
 def _fragments(segment: IndexMetadata) -> set[int]:
@@ -260,17 +268,25 @@ def merge(
 
     Raises InvalidInputError for segments of different columns or kinds, or that overlap.
     """
-    given = [Index.of(one).metadata for one in segments]
-    if not given:
+    segments_metadata = [Index.of(segment).metadata for segment in segments]
+    if not segments_metadata:
         raise InvalidInputError("there are no segments to merge")
-    column = snapshot.manifest.schema.path_of(given[0].fields[0]) if given[0].fields else None
-    _check_segments(snapshot, column or "", given)
-    mine = set().union(*(_fragments(one) for one in given))
-    fragments = [one for one in snapshot.manifest.fragments if one.id in mine]
-    made, _ = indexing.write_segment(
-        snapshot, _wanted(snapshot, given[0]), fragments, progress=progress, existing=given
+    column = (
+        snapshot.manifest.schema.path_of(segments_metadata[0].fields[0])
+        if segments_metadata[0].fields
+        else None
     )
-    return Index.of(made)
+    _check_segments(snapshot, column or "", segments_metadata)
+    mine = set().union(*(_fragments(segment) for segment in segments_metadata))
+    fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id in mine]
+    merged, _ = indexing.write_segment(
+        snapshot,
+        _wanted(snapshot, segments_metadata[0]),
+        fragments,
+        progress=progress,
+        existing=segments_metadata,
+    )
+    return Index.of(merged)
 
 
 def prewarm(snapshot: Snapshot, name: str, uuids: Iterable[Any] | None = None) -> None:
@@ -280,14 +296,14 @@ def prewarm(snapshot: Snapshot, name: str, uuids: Iterable[Any] | None = None) -
     cannot be read.
     """
     segments = segments_of(snapshot, name)
-    wanted = None if uuids is None else {str(one) for one in uuids}
-    missing = sorted((wanted or set()) - {one.uuid for one in segments})
+    chosen_uuids = None if uuids is None else {str(uuid) for uuid in uuids}
+    missing = sorted((chosen_uuids or set()) - {segment.uuid for segment in segments})
     if missing:
         raise InvalidInputError(f"index {name!r} has no segment {missing[0]}")
-    for one in segments:
-        if wanted is None or one.uuid in wanted:
-            for file in one.files:
-                open_file(snapshot, one, file.path)
+    for segment in segments:
+        if chosen_uuids is None or segment.uuid in chosen_uuids:
+            for file in segment.files:
+                open_file(snapshot, segment, file.path)
     search = scalar_search(snapshot)
     if search is not None:
-        search.prepare(name, wanted)
+        search.prepare(name, chosen_uuids)

@@ -91,12 +91,12 @@ def check(
     except NotSupportedError as error:
         raise NotSupportedError(not_built(uri, "create_scalar_index", column, kind)) from error
     checked = builder.check(_stored(arrow.field(column)), parameters or {})
-    wanted = name or f"{column}_idx"
-    for one in read_indices(snapshot):
-        if one.name == wanted and (one.fields != (indexed.id,) or not replace):
-            hint = "another name" if one.fields != (indexed.id,) else "replace=True"
-            raise InvalidInputError(f"index {wanted!r} already exists: pass {hint}")
-    return Wanted(column, indexed.id, wanted, kind, dict(checked))
+    index_name = name or f"{column}_idx"
+    for index in read_indices(snapshot):
+        if index.name == index_name and (index.fields != (indexed.id,) or not replace):
+            hint = "another name" if index.fields != (indexed.id,) else "replace=True"
+            raise InvalidInputError(f"index {index_name!r} already exists: pass {hint}")
+    return Wanted(column, indexed.id, index_name, kind, dict(checked))
 
 
 def _stored(column: pa.Field) -> pa.Field:
@@ -108,17 +108,17 @@ def _stored(column: pa.Field) -> pa.Field:
 
 def not_built(uri: str, verb: str, *values: object, **options: object) -> str:
     """Say who builds what is not built here, with which call."""
-    made = Python("lance.dataset").call(uri).attribute(verb).call(*values, **options)
+    code = Python("lance.dataset").call(uri).attribute(verb).call(*values, **options)
     return (
         f"lance_nb builds {', '.join(builders())} indices on top-level columns; scans and filters "
-        f"work without an index. With pylance installed, {made.code} builds it, and every "
+        f"work without an index. With pylance installed, {code.code} builds it, and every "
         "operation of lance_nb keeps it valid"
     )
 
 
 def write_segment(
     snapshot: Snapshot,
-    wanted: Wanted,
+    request: Wanted,
     fragments: Sequence[Fragment],
     *,
     progress: ProgressCallback | None = None,
@@ -131,54 +131,56 @@ def write_segment(
     error no file is left.
     """
     environment = Environment()
-    _, builder = builder_named(wanted.kind)
+    _, builder = builder_named(request.kind)
     rows = SegmentRows(
-        snapshot, wanted.column, fragments, builder.row_column, BuildProgress(progress)
+        snapshot, request.column, fragments, builder.row_column, BuildProgress(progress)
     )
     with SegmentFiles(snapshot, uuid or environment.new_uuid()) as files:
-        details = builder.write(rows, files, wanted.parameters, existing)
-        write_record(snapshot.locations.home, (one for file in files.written for one in file.sums))
-    made = IndexMetadata(
+        details = builder.write(rows, files, request.parameters, existing)
+        write_record(
+            snapshot.locations.home, (file_sum for file in files.written for file_sum in file.sums)
+        )
+    index = IndexMetadata(
         files.uuid,
-        wanted.name,
-        (wanted.field_id,),
+        request.name,
+        (request.field_id,),
         snapshot.version,
-        BitMap([one.id for one in fragments]).serialize(),
+        BitMap([fragment.id for fragment in fragments]).serialize(),
         builder.details_url,
         details.details,
         details.index_version,
         environment.clock() // _NANOSECONDS,
         files=tuple(
-            IndexFile(one.path.rpartition("/")[2], one.size_bytes) for one in files.written
+            IndexFile(file.path.rpartition("/")[2], file.size_bytes) for file in files.written
         ),
     )
-    return made, rows.num_rows
+    return index, rows.num_rows
 
 
 def trained(
-    snapshot: Snapshot, wanted: Wanted, *, progress: ProgressCallback | None = None
+    snapshot: Snapshot, request: Wanted, *, progress: ProgressCallback | None = None
 ) -> Wanted:
     """Return an index with what its kind learns from a sample of all rows.
 
     Segments that are written apart with it have the same partitions and codes, and can be merged.
     """
-    _, builder = builder_named(wanted.kind)
+    _, builder = builder_named(request.kind)
     if builder.train is None:
-        return wanted
+        return request
     rows = SegmentRows(
         snapshot,
-        wanted.column,
+        request.column,
         snapshot.manifest.fragments,
         builder.row_column,
         BuildProgress(progress),
     )
-    return replace(wanted, parameters=dict(builder.train(rows, wanted.parameters)))
+    return replace(request, parameters=dict(builder.train(rows, request.parameters)))
 
 
 def operation_of(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) -> CreateIndex:
     """Return the operation that puts segments in the place of those that the index had."""
-    gone = tuple(one for one in read_indices(snapshot) if one.name == name)
-    return CreateIndex(tuple(segments), gone)
+    replaced = tuple(index for index in read_indices(snapshot) if index.name == name)
+    return CreateIndex(tuple(segments), replaced)
 
 
 def commit_segments(session: Session, base: Snapshot, operation: CreateIndex) -> Snapshot:
@@ -195,9 +197,9 @@ def commit_segments(session: Session, base: Snapshot, operation: CreateIndex) ->
 
 def discard(base: Snapshot, segments: Sequence[IndexMetadata]) -> None:
     """Delete the files of segments that were built here and are not committed."""
-    for one in segments:
-        for file in one.files:
-            base.locations.home.delete(f"_indices/{one.uuid}/{file.path}")
+    for segment in segments:
+        for file in segment.files:
+            base.locations.home.delete(f"_indices/{segment.uuid}/{file.path}")
 
 
 def create(
@@ -219,10 +221,10 @@ def create(
     """
 
     def attempt(base: Snapshot) -> Snapshot:
-        wanted = check(base, session.uri, column, kind, name, parameters, replace=replace)
+        request = check(base, session.uri, column, kind, name, parameters, replace=replace)
         fragments = list(base.manifest.fragments) if train else []
-        made, _ = write_segment(base, wanted, fragments, progress=progress, uuid=uuid)
-        return commit_segments(session, base, operation_of(base, wanted.name, [made]))
+        index, _ = write_segment(base, request, fragments, progress=progress, uuid=uuid)
+        return commit_segments(session, base, operation_of(base, request.name, [index]))
 
     return replanned(session, snapshot, attempt)
 
@@ -231,15 +233,15 @@ def drop(session: Session, snapshot: Snapshot, name: str) -> Snapshot:
     """Drop all segments of an index. Raises IndexNotFoundError, InvalidInputError."""
 
     def attempt(base: Snapshot) -> Snapshot:
-        gone = segments_of(base, name)
-        others = [one for one in read_indices(base) if not one.is_system]
-        if name == REUSE_INDEX and others:
+        removed = segments_of(base, name)
+        remaining = [index for index in read_indices(base) if not index.is_system]
+        if name == REUSE_INDEX and remaining:
             raise InvalidInputError(
-                f"{name!r} cannot be dropped: index {others[0].name!r} needs it to map old row "
+                f"{name!r} cannot be dropped: index {remaining[0].name!r} needs it to map old row "
                 "addresses to new ones. ds.optimize.cleanup_frag_reuse_index() removes the "
                 "entries that no index needs"
             )
-        return commit_operation(session, base, CreateIndex((), tuple(gone)))
+        return commit_operation(session, base, CreateIndex((), tuple(removed)))
 
     return replanned(session, snapshot, attempt)
 
@@ -249,12 +251,12 @@ def cleanup_reuse(session: Session, snapshot: Snapshot) -> tuple[Snapshot, int]:
 
     def attempt(base: Snapshot) -> tuple[Snapshot, int]:
         indices = read_indices(base)
-        gone = unneeded_entries(indices, lambda version: _indices_of(session, base, version))
-        if not gone:
+        unneeded = unneeded_entries(indices, lambda version: _indices_of(session, base, version))
+        if not unneeded:
             return base, 0
-        (reuse,) = (one for one in indices if one.name == REUSE_INDEX)
-        operation = CreateIndex(tuple(_without(reuse, gone, base.version)), (reuse,))
-        return commit_operation(session, base, operation), len(gone)
+        (reuse,) = (index for index in indices if index.name == REUSE_INDEX)
+        operation = CreateIndex(tuple(_without(reuse, unneeded, base.version)), (reuse,))
+        return commit_operation(session, base, operation), len(unneeded)
 
     return replanned(session, snapshot, attempt)
 
@@ -266,13 +268,13 @@ def _indices_of(session: Session, base: Snapshot, version: int) -> Sequence[Inde
         return None
 
 
-def _without(reuse: IndexMetadata, gone: set[int], version: int) -> list[IndexMetadata]:
+def _without(reuse: IndexMetadata, unneeded: set[int], version: int) -> list[IndexMetadata]:
     """Return the index with the entries that stay; none when nothing does."""
     details = inline_details(reuse)
-    if len(gone) == len(entries(details)):
+    if len(unneeded) == len(entries(details)):
         return []
     environment = Environment()
-    details = without_entries(details, gone)
+    details = without_entries(details, unneeded)
     return [
         replace(
             reuse,

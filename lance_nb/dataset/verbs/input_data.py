@@ -46,7 +46,7 @@ def reader_of(
         return reader
     if partial:
         schema = pa.schema(
-            [one for one in schema if one.name in reader.schema.names or not one.nullable],
+            [field for field in schema if field.name in reader.schema.names or not field.nullable],
             schema.metadata,
         )
     return _checked(reader, schema)
@@ -104,10 +104,10 @@ def fitted(rows: Any, schema: pa.Schema) -> Any:
     if not is_frame(rows):
         return rows
     table = reader_of(rows).read_all()
-    known = set(schema.names)
-    wanted = [schema.field(one.name) if one.name in known else one for one in table.schema]
+    names = set(schema.names)
+    fields = [schema.field(field.name) if field.name in names else field for field in table.schema]
     try:
-        return cast_table(table, pa.schema([one.with_nullable(True) for one in wanted]))
+        return cast_table(table, pa.schema([field.with_nullable(True) for field in fields]))
     except pa.ArrowException:
         return table
 
@@ -174,22 +174,22 @@ def _from_batches(batches: Iterator[Any], schema: pa.Schema | None) -> pa.Record
         raise InvalidInputError(
             f"an iterator of rows must yield record batches, not {type(first).__name__}"
         )
-    known = schema if first is None or schema is not None else first.schema
+    expected_schema = schema if first is None or schema is not None else first.schema
 
     def flow() -> Iterator[pa.RecordBatch]:
-        for one in () if first is None else _chain(first, batches):
-            if not isinstance(one, pa.RecordBatch | pa.Table):
+        for batch in () if first is None else _chain(first, batches):
+            if not isinstance(batch, pa.RecordBatch | pa.Table):
                 raise InvalidInputError(
-                    f"an iterator of rows must yield record batches, not {type(one).__name__}"
+                    f"an iterator of rows must yield record batches, not {type(batch).__name__}"
                 )
-            yield from one.to_batches() if isinstance(one, pa.Table) else [one]
+            yield from batch.to_batches() if isinstance(batch, pa.Table) else [batch]
 
-    return pa.RecordBatchReader.from_batches(known, _conformed(flow(), known))
+    return pa.RecordBatchReader.from_batches(expected_schema, _conformed(flow(), expected_schema))
 
 
-def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+def _chain(first: Any, batches: Iterator[Any]) -> Iterator[Any]:
     yield first
-    yield from rest
+    yield from batches
 
 
 def _checked(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
@@ -217,10 +217,10 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
         parts = [kind.key_field, kind.item_field]
         parts = [field.with_type(_without_views(field.type)) for field in parts]
         return pa.map_(*parts, keys_sorted=kind.keys_sorted)
-    for is_kind, made in _LISTS:
+    for is_kind, builder in _LISTS:
         if is_kind(kind):
             item = kind.value_field
-            return made(item.with_type(_without_views(item.type)))
+            return builder(item.with_type(_without_views(item.type)))
     if pa.types.is_fixed_size_list(kind):
         item = kind.value_field
         return pa.list_(item.with_type(_without_views(item.type)), kind.list_size)
@@ -243,29 +243,29 @@ def _conformed(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator
         yield batch if batch.schema.equals(schema) else _cast(batch, schema, f"batch {number}")
 
 
-def _cast(batch: pa.RecordBatch, schema: pa.Schema, what: str) -> pa.RecordBatch:
-    _check_names(batch.schema, schema, what)
-    columns = [_cast_column(batch.column(field.name), field, what) for field in schema]
-    kinds = [field.with_type(one.type) for field, one in zip(schema, columns, strict=True)]
+def _cast(batch: pa.RecordBatch, schema: pa.Schema, subject: str) -> pa.RecordBatch:
+    _check_names(batch.schema, schema, subject)
+    columns = [_cast_column(batch.column(field.name), field, subject) for field in schema]
+    kinds = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(kinds, schema.metadata))
 
 
-def _check_names(found: pa.Schema, schema: pa.Schema, what: str) -> None:
+def _check_names(given_schema: pa.Schema, schema: pa.Schema, subject: str) -> None:
     for name in schema.names:
-        if len(found.get_all_field_indices(name)) != 1:
-            count = "no" if name not in found.names else "more than one"
+        if len(given_schema.get_all_field_indices(name)) != 1:
+            count = "no" if name not in given_schema.names else "more than one"
             raise SchemaMismatchError(
-                f"{what} has {count} column {name!r}, which the schema requires"
+                f"{subject} has {count} column {name!r}, which the schema requires"
             )
-    more = [name for name in found.names if name not in schema.names]
+    more = [name for name in given_schema.names if name not in schema.names]
     if more:
         raise SchemaMismatchError(
-            f"{what} has a column {more[0]!r} that is not in the schema: leave it out, or add it "
-            "to the schema"
+            f"{subject} has a column {more[0]!r} that is not in the schema: leave it out, or add "
+            "it to the schema"
         )
 
 
-def _cast_column(column: pa.Array, field: pa.Field, what: str) -> pa.Array:
+def _cast_column(column: pa.Array, field: pa.Field, subject: str) -> pa.Array:
     if column.type == field.type:
         return column
     try:
@@ -274,11 +274,11 @@ def _cast_column(column: pa.Array, field: pa.Field, what: str) -> pa.Array:
         if isinstance(field.type, pa.BaseExtensionType):
             return column  # the writer knows what can become JSON or a blob
         raise SchemaMismatchError(
-            f"column {field.name!r} of {what} cannot be cast from {column.type} to {field.type}"
+            f"column {field.name!r} of {subject} cannot be cast from {column.type} to {field.type}"
         ) from exc
     except pa.ArrowInvalid as exc:
         raise SchemaMismatchError(
-            f"column {field.name!r} of {what} cannot be cast from {column.type} to {field.type} "
+            f"column {field.name!r} of {subject} cannot be cast from {column.type} to {field.type} "
             f"without losing values: {exc}; give the column another type in the schema, or convert "
             "it first"
         ) from exc

@@ -92,9 +92,9 @@ def add_checksums(
     """Record the sums of the files of a version that have none. Raises StorageError."""
     indices = tuple(read_indices(snapshot))
     files = [
-        (one.store, one.path)
-        for one in files_of(snapshot.locations, snapshot.manifest, indices)
-        if relative_uri(one.store.uri, session.root.uri) is not None
+        (named_file.store, named_file.path)
+        for named_file in files_of(snapshot.locations, snapshot.manifest, indices)
+        if relative_uri(named_file.store.uri, session.root.uri) is not None
     ]
 
     def report(done: int) -> None:
@@ -139,22 +139,22 @@ def clean(
     return _cleanup(session, snapshot.branch, snapshot.version, policy, options).run()
 
 
-def clean_after(session: Session, made: Snapshot, read_version: int) -> None:
+def clean_after(session: Session, snapshot: Snapshot, read_version: int) -> None:
     """Clean up after a commit if the configuration asks for it now; as pylance does.
 
     The commit has landed: that cleaning up failed is logged, and undoes nothing. Versions from the
     one on that the commit was planned on stay.
     """
     try:
-        policy = auto_cleanup_policy(made.version, made.manifest.config)
+        policy = auto_cleanup_policy(snapshot.version, snapshot.manifest.config)
         if policy is not None:
-            first_kept = min(read_version or made.version, made.version)
-            _cleanup(session, made.branch, first_kept, policy, CleanupOptions()).run()
+            first_kept = min(read_version or snapshot.version, snapshot.version)
+            _cleanup(session, snapshot.branch, first_kept, policy, CleanupOptions()).run()
     except LanceError as error:
         _log.warning(
             "version %d of %s was committed, but the automatic cleanup that its configuration "
             "requests (lance.auto_cleanup) failed: %s",
-            made.version,
+            snapshot.version,
             visible(session.root.uri),
             visible(str(error)),
         )
@@ -210,7 +210,7 @@ def drop(
     nothing, StorageError.
     """
     root = open_session(base_uri, storage_options).root
-    files = sorted(one.name for one in root.list_recursive(""))
+    files = sorted(entry.name for entry in root.list_recursive(""))
     if not files:
         prune(root)
         if ignore_not_found:
@@ -222,8 +222,8 @@ def drop(
             "so nothing was deleted. Check that the path is not a folder above the dataset. "
             "Remove files that belong to no version with the tools of the store"
         )
-    branches = {_branch_folder(one) for one in files if one.startswith(_TREE)}
-    manifests = [one for one in files if one.startswith(f"{VERSIONS}/") and one != HINT_PATH]
+    branches = {_branch_folder(file) for file in files if file.startswith(_TREE)}
+    manifests = [file for file in files if file.startswith(f"{VERSIONS}/") and file != HINT_PATH]
     _delete(root, sorted({*files} - {*manifests}))
     for folder in branches - {""}:
         forget_versions(root.child(folder))
@@ -234,9 +234,9 @@ def drop(
 
 def _delete(root: Store, files: Sequence[str]) -> None:
     """Delete files durably: what is deleted after them may not be lost to a power failure first."""
-    for one in files:
-        root.delete(one)
-    for folder in sorted({one.rpartition("/")[0] for one in files}):
+    for file in files:
+        root.delete(file)
+    for folder in sorted({file.rpartition("/")[0] for file in files}):
         with suppress(ObjectNotFoundError):  # somebody else drops it too
             sync_folder(root, folder)
 
@@ -256,5 +256,5 @@ def _has_a_version(root: Store) -> bool:
 
 
 def _branch_folder(path: str) -> str:
-    folder, found, _ = path.partition(f"/{VERSIONS}/")
-    return branch_root(folder.removeprefix(_TREE)) if found else ""
+    folder, separator, _ = path.partition(f"/{VERSIONS}/")
+    return branch_root(folder.removeprefix(_TREE)) if separator else ""

@@ -77,17 +77,21 @@ def look(snapshot: Snapshot, alterations: Sequence[Alteration]) -> Altered:
     before = snapshot.manifest.schema
     alterations = with_former_paths(before, alterations)
     after = altered(before, alterations, next_field_id(snapshot.manifest))
-    for one in alterations:
-        if one.nullable is False and before.field(one.path).nullable:
-            _check_no_nulls(snapshot, one.path)
+    for alteration in alterations:
+        if alteration.nullable is False and before.field(alteration.path).nullable:
+            _check_no_nulls(snapshot, alteration.path)
     keeps = preserves_nullability(before, after)
-    retyped = [replace(one, name=None, nullable=None) for one in alterations if one.data_type]
+    retyped = [
+        replace(alteration, name=None, nullable=None)
+        for alteration in alterations
+        if alteration.data_type
+    ]
     typed = altered(before, retyped, next_field_id(snapshot.manifest))
-    old = {one.id for one in before.walk()}
-    new = [one.id for one in typed.walk() if one.id not in old]
+    old = {field.id for field in before.walk()}
+    new = [field.id for field in typed.walk() if field.id not in old]
     if not new:
         return Altered(after, keeps)
-    _check_no_indices(snapshot, old - {one.id for one in typed.walk()})
+    _check_no_indices(snapshot, old - {field.id for field in typed.walk()})
     cast = CastColumns(snapshot, typed.project_by_ids(new))
     if any(top.id in old for top in cast.part) and storage_version(snapshot.manifest) == "2.0":
         raise NotSupportedError(
@@ -99,12 +103,12 @@ def look(snapshot: Snapshot, alterations: Sequence[Alteration]) -> Altered:
 
 def _check_no_indices(snapshot: Snapshot, fields: AbstractSet[int]) -> None:
     """Refuse to cast fields that indices are on: these could not be used any more."""
-    found = [one for one in read_indices(snapshot) if not fields.isdisjoint(one.fields)]
-    if found:
+    affected = [index for index in read_indices(snapshot) if not fields.isdisjoint(index.fields)]
+    if affected:
         schema = snapshot.manifest.schema
-        ids = {one for index in found for one in index.fields if one in fields}
-        paths = sorted(schema.path_of(one) or str(one) for one in ids)
-        names = sorted({one.name for one in found})
+        ids = {field_id for index in affected for field_id in index.fields if field_id in fields}
+        paths = sorted(schema.path_of(field_id) or str(field_id) for field_id in ids)
+        names = sorted({index.name for index in affected})
         raise SchemaMismatchError(
             f"{', '.join(map(repr, paths))} cannot be cast: {', '.join(names)} would no longer fit "
             "the values; call drop_index() first, and create the index again after the cast"
@@ -112,7 +116,7 @@ def _check_no_indices(snapshot: Snapshot, fields: AbstractSet[int]) -> None:
 
 
 def _check_no_nulls(snapshot: Snapshot, path: str) -> None:
-    names = tuple(one.name for one in snapshot.manifest.schema.resolve(path))
+    names = tuple(field.name for field in snapshot.manifest.schema.resolve(path))
     condition = null_filter(names, project(snapshot.manifest.schema, None).schema)
     count = count_selected(snapshot, RowChoice(condition))
     if count:
@@ -134,29 +138,37 @@ class Work:
     ) -> tuple[Fragment, ...]:
         """Write the values of new columns for every fragment."""
         fragments = snapshot.manifest.fragments
-        counter = ProgressCounter(sum(one.physical_rows for one in fragments), self._progress)
-        return tuple(self._write_one(snapshot, one, part, values, counter) for one in fragments)
+        counter = ProgressCounter(
+            sum(fragment.physical_rows for fragment in fragments), self._progress
+        )
+        return tuple(
+            self._write_one(snapshot, fragment, part, values, counter) for fragment in fragments
+        )
 
     def _write_one(
         self,
         snapshot: Snapshot,
-        one: Fragment,
+        fragment: Fragment,
         part: Schema,
         values: FragmentValues,
         counter: ProgressCounter,
     ) -> Fragment:
-        kept = values if isinstance(values, FunctionColumns) and values.is_checkpointed else None
-        known = None if kept is None else kept.known_fragment(one, part)
-        if known is not None:
-            counter.add(one.physical_rows)
-            return known
-        batches = _counted(values.batches(one), counter)
-        made = write_columns(snapshot.locations.home, one, part, batches, options_of(snapshot))
-        if kept is None:
-            self.files.add(_new_files(one, made))
+        checkpointed = (
+            values if isinstance(values, FunctionColumns) and values.is_checkpointed else None
+        )
+        stored = None if checkpointed is None else checkpointed.known_fragment(fragment, part)
+        if stored is not None:
+            counter.add(fragment.physical_rows)
+            return stored
+        batches = _counted(values.batches(fragment), counter)
+        written = write_columns(
+            snapshot.locations.home, fragment, part, batches, options_of(snapshot)
+        )
+        if checkpointed is None:
+            self.files.add(_new_files(fragment, written))
         else:
-            kept.keep_fragment(made)
-        return made
+            checkpointed.keep_fragment(written)
+        return written
 
 
 Plan = Callable[[Snapshot, Work], Operation]
@@ -203,21 +215,21 @@ def replacement(snapshot: Snapshot, operation: Operation) -> Replacement:
 
 
 def _new_files(before: Fragment, after: Fragment) -> tuple[DataFile, ...]:
-    known = {one.path for one in before.files}
-    return tuple(one for one in after.files if one.path not in known)
+    paths = {file.path for file in before.files}
+    return tuple(file for file in after.files if file.path not in paths)
 
 
 def _counted(
     batches: Iterable[pa.RecordBatch], counter: ProgressCounter
 ) -> Iterator[pa.RecordBatch]:
-    for one in batches:
-        yield one
-        counter.add(one.num_rows)
+    for batch in batches:
+        yield batch
+        counter.add(batch.num_rows)
 
 
-def alterations_of(given: Sequence[Any]) -> list[Alteration]:
+def alterations_of(changes: Sequence[Any]) -> list[Alteration]:
     """Read the arguments of ``alter_columns``. Raises InvalidInputError."""
-    return [Alteration.of(one) for one in given]
+    return [Alteration.of(change) for change in changes]
 
 
 def drop(snapshot: Snapshot, columns: Sequence[str]) -> Operation:
@@ -227,11 +239,11 @@ def drop(snapshot: Snapshot, columns: Sequence[str]) -> Operation:
 
 def alter(snapshot: Snapshot, alterations: Sequence[Alteration], work: Work) -> Operation:
     """Rename columns, change whether they may be null, or cast them; raises as ``look`` does."""
-    wanted = look(snapshot, alterations)
-    if wanted.cast is None:
-        return Project(wanted.schema, preserves_nullability=wanted.keeps_nullability)
-    fragments = work.write(snapshot, wanted.cast.part, wanted.cast)
-    return Merge(fragments, wanted.schema, preserves_nullability=wanted.keeps_nullability)
+    altered = look(snapshot, alterations)
+    if altered.cast is None:
+        return Project(altered.schema, preserves_nullability=altered.keeps_nullability)
+    fragments = work.write(snapshot, altered.cast.part, altered.cast)
+    return Merge(fragments, altered.schema, preserves_nullability=altered.keeps_nullability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,23 +256,23 @@ class NewColumns:
     batch_size: int | None = None
 
 
-def add(snapshot: Snapshot, wanted: NewColumns, work: Work) -> Operation:
+def add(snapshot: Snapshot, new_columns: NewColumns, work: Work) -> Operation:
     """Add columns: of nulls, of SQL expressions, by a function, or streamed in row order."""
-    fields = null_fields(snapshot, wanted.transforms)
+    fields = null_fields(snapshot, new_columns.transforms)
     if fields is not None:
         schema, part = extend_schema(snapshot.manifest, fields)
-        for one in _topmost_new(snapshot.manifest.schema, part):
-            if not one.nullable:
+        for path in _topmost_new(snapshot.manifest.schema, part):
+            if not path.nullable:
                 raise SchemaMismatchError(
-                    f"column {one.name!r} would contain only nulls: make it nullable"
+                    f"column {path.name!r} would contain only nulls: make it nullable"
                 )
         return Merge(tuple(snapshot.manifest.fragments), schema, preserves_nullability=True)
     values = values_of(
         snapshot,
-        wanted.transforms,
-        columns=wanted.read_columns,
-        batch_size=wanted.batch_size,
-        reader_schema=wanted.reader_schema,
+        new_columns.transforms,
+        columns=new_columns.read_columns,
+        batch_size=new_columns.batch_size,
+        reader_schema=new_columns.reader_schema,
     )
     return _merged(snapshot, values, work)
 
@@ -283,9 +295,9 @@ def read_right(data: Any, schema: pa.Schema | None) -> pa.Table:
 
 def _merged(snapshot: Snapshot, values: ColumnValues, work: Work) -> Operation:
     schema, part = extend_schema(snapshot.manifest, values.schema)
-    lists = [one.name for one in part if one.logical_type.endswith("list.struct")]
-    known = set(snapshot.manifest.schema.names)
-    if known.intersection(lists):
+    lists = [field.name for field in part if field.logical_type.endswith("list.struct")]
+    names = set(snapshot.manifest.schema.names)
+    if names.intersection(lists):
         raise NotSupportedError(
             f"column {lists[0]!r} is a list of structs: a field can be added to them only as "
             "nulls (pass a schema), not with values"
@@ -320,6 +332,6 @@ def null_fields(snapshot: Snapshot, transforms: Any) -> pa.Schema | None:
     if isinstance(transforms, pa.Field):
         return pa.schema([transforms])
     is_list = isinstance(transforms, list) and transforms
-    if is_list and all(isinstance(one, pa.Field) for one in transforms):
+    if is_list and all(isinstance(transform, pa.Field) for transform in transforms):
         return pa.schema(transforms)
     return None

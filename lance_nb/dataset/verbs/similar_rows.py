@@ -54,12 +54,12 @@ def near_duplicates(
         )
     if not limit >= 0 or np.isinf(limit):
         raise InvalidInputError(f"near_duplicates: threshold must be 0 or more, got {threshold}")
-    found = near_groups(rows.compared(), limit, rows.step, exact=exact)
+    groups = near_groups(rows.compared(), limit, rows.step, exact=exact)
     return pa.table(
         {
-            "group": pa.array(found.groups),
-            _ROW_ID: pa.array(rows.ids[found.rows]),
-            "_distance": pa.array(found.distances),
+            "group": pa.array(groups.groups),
+            _ROW_ID: pa.array(rows.ids[groups.rows]),
+            "_distance": pa.array(groups.distances),
         }
     )
 
@@ -108,10 +108,10 @@ def _votes(own: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> tuple[A
     # In sorted order a label begins where the one before differs: its count is the way to its end.
     counts = np.zeros(labels.shape, np.int64)
     running = np.zeros(len(labels), np.int64)
-    for at in range(k):
-        same = labels[:, at] == labels[:, at - 1] if at else np.zeros(len(labels), np.bool_)
+    for rank in range(k):
+        same = labels[:, rank] == labels[:, rank - 1] if rank else np.zeros(len(labels), np.bool_)
         running = np.where(same, running + 1, 1)
-        counts[:, at] = np.where(labels[:, at] >= 0, running, 0)
+        counts[:, rank] = np.where(labels[:, rank] >= 0, running, 0)
     most = counts.argmax(axis=1)
     lines = np.arange(len(labels))
     agreeing = (labels == own[:, None]).sum(axis=1)
@@ -206,8 +206,8 @@ def _encoded(column: pa.Array, values: dict[Any, int]) -> npt.NDArray[np.int64]:
         raise InvalidInputError(f"label_doubts: more than {MAX_LABELS:,} different labels")
     table = np.array([*places, -1], np.int64)
     indices = coded.indices.cast(pa.int64()).fill_null(len(places))
-    found: npt.NDArray[np.int64] = table[indices.to_numpy(zero_copy_only=False)]
-    return found
+    codes: npt.NDArray[np.int64] = table[indices.to_numpy(zero_copy_only=False)]
+    return codes
 
 
 def _checked_vectors(schema: pa.Schema, column: str) -> tuple[int, bool]:
@@ -227,13 +227,13 @@ def _checked_vectors(schema: pa.Schema, column: str) -> tuple[int, bool]:
 
 def _checked_metric(metric: str | None, is_bytes: bool) -> str:
     allowed = ("hamming",) if is_bytes else ("cosine", "l2")
-    found = allowed[0] if metric is None else metric.lower()
-    if found not in allowed:
+    chosen = allowed[0] if metric is None else metric.lower()
+    if chosen not in allowed:
         raise InvalidInputError(
-            f"metric {found!r} does not fit vectors of {'uint8' if is_bytes else 'floats'}; "
+            f"metric {chosen!r} does not fit vectors of {'uint8' if is_bytes else 'floats'}; "
             f"use {' or '.join(allowed)}"
         )
-    return found
+    return chosen
 
 
 def _checked_label(schema: pa.Schema, label: str) -> pa.DataType:

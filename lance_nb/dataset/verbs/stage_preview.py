@@ -124,7 +124,7 @@ class StagePreview:
     def conflicts(self) -> tuple[Meeting, ...]:
         """The transactions that a commit now would fail on."""
         failing = (Verdict.RETRYABLE.name.lower(), Verdict.INCOMPATIBLE.name.lower())
-        return tuple(one for one in self.meetings if one.verdict in failing)
+        return tuple(meeting for meeting in self.meetings if meeting.verdict in failing)
 
     def __str__(self) -> str:
         change = f"+{self.num_added_rows:,} -{self.num_deleted_rows:,}"
@@ -136,9 +136,12 @@ class StagePreview:
             f"fragments: {self.fragments.num_rows} touched, {written}",
         ]
         lines += [f"drops {part}" for part in self.dropped]
-        for one in self.meetings:
-            about = f" ({one.overlap}{_named(one)})" if one.overlap else ""
-            lines.append(f"since then: version {one.version} {one.operation}: {one.verdict}{about}")
+        for meeting in self.meetings:
+            about = f" ({meeting.overlap}{_named(meeting)})" if meeting.overlap else ""
+            lines.append(
+                f"since then: version {meeting.version} {meeting.operation}: "
+                f"{meeting.verdict}{about}"
+            )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -215,37 +218,41 @@ def meetings_of(
     forecast = CommitForecast(
         place, transaction, staged.affected_rows, progress, is_replanned=is_compaction
     )
-    return tuple(_meeting(snapshot, one) for one in forecast.run())
+    return tuple(_meeting(snapshot, encounter) for encounter in forecast.run())
 
 
-def _meeting(snapshot: Snapshot, one: Encounter) -> Meeting:
-    operation = "unknown" if one.operation is None else operation_name(one.operation.arm)
-    verdict, overlap = one.verdict.name.lower(), one.conflict.overlap
-    number = sum(rows.size for rows in one.rows.values())
-    return Meeting(one.version, operation, verdict, overlap, number, _row_names(snapshot, one.rows))
+def _meeting(snapshot: Snapshot, encounter: Encounter) -> Meeting:
+    operation = (
+        "unknown" if encounter.operation is None else operation_name(encounter.operation.arm)
+    )
+    verdict, overlap = encounter.verdict.name.lower(), encounter.conflict.overlap
+    number = sum(rows.size for rows in encounter.rows.values())
+    return Meeting(
+        encounter.version, operation, verdict, overlap, number, _row_names(snapshot, encounter.rows)
+    )
 
 
 def _row_names(snapshot: Snapshot, rows: Mapping[int, Ints]) -> tuple[str, ...]:
     """Name some rows of a version, given by fragment and offset: by primary key, else row id."""
-    keys = [one for one in snapshot.manifest.schema.fields if one.keys.primary]
-    names = [one.name for one in sorted(keys, key=lambda one: one.keys.primary_position)]
-    found: list[str] = []
+    keys = [field for field in snapshot.manifest.schema.fields if field.keys.primary]
+    names = [key.name for key in sorted(keys, key=lambda key: key.keys.primary_position)]
+    row_names: list[str] = []
     fragments = snapshot.manifest.fragments.with_ids(rows)
     for number, fragment in sorted(fragments.items()):
-        offsets = rows[number][: NAMED_ROWS - len(found)]
+        offsets = rows[number][: NAMED_ROWS - len(row_names)]
         if names and offsets.size:
             projection = project(snapshot.manifest.schema, names)
             chosen = Selected(fragment, offsets, offsets, {})
             values = selected_table(snapshot, projection, chosen).to_pylist()
-            found += [
-                ", ".join(f"{name} = {visible(repr(one[name]))}" for name in names)
-                for one in values
+            row_names += [
+                ", ".join(f"{name} = {visible(repr(value[name]))}" for name in names)
+                for value in values
             ]
         elif snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
-            found += [f"row id {one}" for one in all_row_ids(fragment)[offsets].tolist()]
+            row_names += [f"row id {row_id}" for row_id in all_row_ids(fragment)[offsets].tolist()]
         else:
-            found += [f"row id {(number << 32) | one}" for one in offsets.tolist()]
-    return tuple(found)
+            row_names += [f"row id {(number << 32) | offset}" for offset in offsets.tolist()]
+    return tuple(row_names)
 
 
 def landed(source: VersionSource, read_version: int, uuid: str) -> int | None:
@@ -287,7 +294,10 @@ def _applied(
 def _rewritten(staged: StagedWrite) -> list[int]:
     """Return the ids of fragments that get other files, or other deletions."""
     is_columns = isinstance(staged.operation, Merge)
-    return [*staged.touched_fragments, *(one.id for one in staged.new_fragments if is_columns)]
+    return [
+        *staged.touched_fragments,
+        *(new_fragment.id for new_fragment in staged.new_fragments if is_columns),
+    ]
 
 
 def changed_fragments(before: Snapshot, after: Snapshot, also: Sequence[int] = ()) -> pa.Table:
@@ -299,9 +309,9 @@ def changed_fragments(before: Snapshot, after: Snapshot, also: Sequence[int] = (
     ids = np.union1d(old.ids, new.ids)
     rows = []
     for counts in (old, new):
-        here = np.zeros(len(ids), np.int64)
-        here[np.searchsorted(ids, counts.ids)] = counts.num_rows
-        rows.append(here)
+        rows_of_fragment = np.zeros(len(ids), np.int64)
+        rows_of_fragment[np.searchsorted(ids, counts.ids)] = counts.num_rows
+        rows.append(rows_of_fragment)
     is_old, is_new = np.isin(ids, old.ids), np.isin(ids, new.ids)
     kind = np.where(is_old & is_new, 1, np.where(is_new, 0, 2))
     touched = np.isin(ids, np.array(also, ids.dtype))
@@ -320,11 +330,11 @@ def _removed_rows(
     snapshot: Snapshot, staged: StagedWrite, fragments: pa.Table, num_rows: int
 ) -> pa.Table:
     projection = project(snapshot.manifest.schema, None)
-    known = staged.affected_rows
-    if known is None:
+    affected = staged.affected_rows
+    if affected is None:
         return _first_rows(snapshot, fragments, "dropped", num_rows)
     parts, left = [pa.Table.from_batches([], projection.schema)], num_rows
-    for fragment_id, vector in known.items():
+    for fragment_id, vector in affected.items():
         physical = vector.offsets()[:left].astype(np.int64)
         place = snapshot.manifest.fragments.position_of(fragment_id)
         if not physical.size or place is None:
@@ -351,7 +361,7 @@ def _first_rows(snapshot: Snapshot, fragments: pa.Table, change: str, num_rows: 
     kinds, ids = fragments["change"].to_pylist(), fragments["fragment_id"].to_pylist()
     every = snapshot.manifest.fragments
     places = (
-        every.position_of(one) for one, kind in zip(ids, kinds, strict=True) if kind == change
+        every.position_of(row_id) for row_id, kind in zip(ids, kinds, strict=True) if kind == change
     )
     chosen = [every[place] for place in places if place is not None]
     tasks = plan_tasks(snapshot, num_rows, None, tuple(chosen))

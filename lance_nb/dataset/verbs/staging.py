@@ -199,15 +199,19 @@ class StageEdits:
         self, transforms: Any, *, progress: Progress | None = None, **options: Any
     ) -> Self:
         """Add columns; options as for ``LanceDataset.add_columns``. Files are written at once."""
-        wanted = schema_evolution.NewColumns(transforms, **options)
-        return self._evolve(lambda base, work: schema_evolution.add(base, wanted, work), progress)
+        new_columns = schema_evolution.NewColumns(transforms, **options)
+        return self._evolve(
+            lambda base, work: schema_evolution.add(base, new_columns, work), progress
+        )
 
     def alter_columns(
         self, *alterations: Mapping[str, Any], progress: Progress | None = None
     ) -> Self:
         """Rename, cast or change columns, as ``LanceDataset.alter_columns`` does."""
-        wanted = schema_evolution.alterations_of(alterations)
-        return self._evolve(lambda base, work: schema_evolution.alter(base, wanted, work), progress)
+        changes = schema_evolution.alterations_of(alterations)
+        return self._evolve(
+            lambda base, work: schema_evolution.alter(base, changes, work), progress
+        )
 
     def drop_columns(self, columns: Sequence[str]) -> Self:
         """Drop columns, by name or dotted path."""
@@ -216,8 +220,8 @@ class StageEdits:
     def compact(self, *, progress: Progress | None = None, **options: Any) -> Self:
         """Join small fragments, with the options of ``ds.optimize.compact_files``."""
         self._check_open(alone=True)
-        wanted = CompactionOptions.of(options, self._snapshot.manifest.config)
-        self._edits.append(compaction.stage(self._snapshot, wanted, progress))
+        compaction_options = CompactionOptions.of(options, self._snapshot.manifest.config)
+        self._edits.append(compaction.stage(self._snapshot, compaction_options, progress))
         return self
 
     def _evolve(self, plan: schema_evolution.Plan, progress: Progress | None) -> Self:
@@ -278,21 +282,21 @@ class Stage(StageEdits):
         self._uuid = new_uuid()
         self._parts = parts  # called with the final state
 
-    def joined(self, *others: Stage) -> Stage:
+    def joined(self, *stages: Stage) -> Stage:
         """Return one stage with the edits of all, which one commit makes one version of.
 
         The others are used up by it. Raises InvalidInputError when they are of different versions,
         or when one transaction cannot say all of it; every stage is as it was then.
         """
-        every = (self, *others)
-        for one in every:
-            one.check_usable()
-            if (one.read_version, one.branch) != (self.read_version, self.branch):
+        every = (self, *stages)
+        for stage in every:
+            stage.check_usable()
+            if (stage.read_version, stage.branch) != (self.read_version, self.branch):
                 raise InvalidInputError(
-                    f"all edits of a transaction must be based on the same version: {one!r} is "
+                    f"all edits of a transaction must be based on the same version: {stage!r} is "
                     f"not based on version {self.read_version}"
                 )
-        edits = [edit for one in every for edit in one.edits]
+        edits = [edit for stage in every for edit in stage.edits]
         combine(self._snapshot, edits)
         parts = tuple(stage.settle for stage in every)
         followers = tuple(follow for stage in every for follow in stage._on_commit)  # noqa: SLF001
@@ -380,14 +384,14 @@ class Stage(StageEdits):
         self.settle(_OFFERED)
         try:
             with self._explaining_clean_up():
-                made = self._committed(staged, message, transaction_properties)
+                snapshot = self._committed(staged, message, transaction_properties)
         except CommitStateUnknownError as error:
             self._uuid = error.transaction_uuid or self._uuid
             self.settle(_UNKNOWN)
             raise
         self.settle(_COMMITTED)
-        self._follow(made)
-        return made.version
+        self._follow(snapshot)
+        return snapshot.version
 
     @contextmanager
     def _explaining_clean_up(self) -> Iterator[None]:
@@ -430,7 +434,7 @@ class Stage(StageEdits):
     def _check(
         self, configured: ConfiguredExpectations, num_rows: int, progress: Progress | None
     ) -> StagedCheck:
-        is_compaction = any(isinstance(one, compaction.StagedCompaction) for one in self._edits)
+        is_compaction = any(isinstance(edit, compaction.StagedCompaction) for edit in self._edits)
         if is_compaction or not (configured.expectations or configured.problems):
             return checking.StagedCheck(0, configured.is_gated)
         after = applied(self._session, self._snapshot, self.staged)

@@ -124,9 +124,9 @@ class BatchUDFCheckpoint:
 
     def get_schema(self) -> pa.Schema | None:
         """Return the columns that are made."""
-        found = self._value("SELECT columns FROM output")
+        value = self._value("SELECT columns FROM output")
         try:
-            return None if found is None else pa.ipc.read_schema(pa.py_buffer(found))
+            return None if value is None else pa.ipc.read_schema(pa.py_buffer(value))
         except pa.ArrowException:
             return None
 
@@ -145,13 +145,13 @@ class BatchUDFCheckpoint:
         Args:
             info: which batch.
         """
-        found = self._value(
+        value = self._value(
             "SELECT result FROM batches WHERE fragment_id = ? AND batch_index = ?", *info
         )
-        if found is None:
+        if value is None:
             return None
         try:
-            return pa.ipc.open_stream(found).read_next_batch()
+            return pa.ipc.open_stream(value).read_next_batch()
         except pa.ArrowException:
             return None  # not ours, or not whole: it is made again
 
@@ -176,8 +176,8 @@ class BatchUDFCheckpoint:
         Args:
             fragment_id: the fragment.
         """
-        found = self._value("SELECT data FROM fragments WHERE fragment_id = ?", fragment_id)
-        return None if found is None else str(found)
+        value = self._value("SELECT data FROM fragments WHERE fragment_id = ?", fragment_id)
+        return None if value is None else str(value)
 
     def insert_fragment(self, fragment_id: int, fragment: str) -> None:
         """Keep the JSON of a fragment that is written, in the place of its batches.
@@ -255,37 +255,39 @@ def batch_udf(
     return lambda func: BatchUDF(func, output_schema, checkpoint_file)
 
 
-def as_batch(made: Any, num_rows: int, wanted: pa.Schema | None) -> pa.RecordBatch:
+def as_batch(result: Any, num_rows: int, schema: pa.Schema | None) -> pa.RecordBatch:
     """Return what a function made as a record batch. Raises SchemaMismatchError."""
-    if isinstance(made, pa.Table):
-        made = made.combine_chunks()
-        made = (
-            made.to_batches()[0] if made.num_rows else pa.RecordBatch.from_pylist([], made.schema)
+    if isinstance(result, pa.Table):
+        result = result.combine_chunks()
+        result = (
+            result.to_batches()[0]
+            if result.num_rows
+            else pa.RecordBatch.from_pylist([], result.schema)
         )
-    elif type(made).__name__ == "DataFrame" and hasattr(made, "to_numpy"):
-        arrow = made.to_arrow() if hasattr(made, "to_arrow") else None  # polars
-        table = pa.Table.from_pandas(made, preserve_index=False) if arrow is None else arrow
-        return as_batch(table.replace_schema_metadata(None), num_rows, wanted)
-    if not isinstance(made, pa.RecordBatch):
+    elif type(result).__name__ == "DataFrame" and hasattr(result, "to_numpy"):
+        arrow = result.to_arrow() if hasattr(result, "to_arrow") else None  # polars
+        table = pa.Table.from_pandas(result, preserve_index=False) if arrow is None else arrow
+        return as_batch(table.replace_schema_metadata(None), num_rows, schema)
+    if not isinstance(result, pa.RecordBatch):
         raise SchemaMismatchError(
             "the function must return a record batch, a table or a DataFrame, not "
-            f"{type(made).__name__}"
+            f"{type(result).__name__}"
         )
-    if made.num_rows != num_rows:
+    if result.num_rows != num_rows:
         raise SchemaMismatchError(
-            f"the function returned {count_of(made.num_rows, 'row')} for "
+            f"the function returned {count_of(result.num_rows, 'row')} for "
             f"{count_of(num_rows, 'input row')}: expected one for each"
         )
-    if wanted is not None and not made.schema.equals(wanted):
+    if schema is not None and not result.schema.equals(schema):
         raise SchemaMismatchError(
-            f"the function must return the columns {_said(wanted)}; it returned "
-            f"{_said(made.schema)}"
+            f"the function must return the columns {_said(schema)}; it returned "
+            f"{_said(result.schema)}"
         )
-    return made
+    return result
 
 
 def _said(schema: pa.Schema) -> str:
-    return ", ".join(f"{one.name}: {one.type}" for one in schema) or "none"
+    return ", ".join(f"{field.name}: {field.type}" for field in schema) or "none"
 
 
 _LIVE = ROW_ID  # null where a row is deleted
@@ -337,12 +339,12 @@ class FunctionColumns:
         other: pa.RecordBatch | None = None
         self._begin(fragment)
         for info, rows, is_live in self._rows(fragment):
-            made = self._result(info, rows) if rows.num_rows else None
-            if made is not None and made.num_rows == len(is_live):
-                yield made
+            result = self._result(info, rows) if rows.num_rows else None
+            if result is not None and result.num_rows == len(is_live):
+                yield result
             else:
-                yield _spread(self.schema, made, is_live, other)
-            other = made.slice(0, 1) if made is not None else other
+                yield _spread(self.schema, result, is_live, other)
+            other = result.slice(0, 1) if result is not None else other
 
     def finish(self) -> None:
         """Do nothing: every batch was computed."""
@@ -409,39 +411,42 @@ class FunctionColumns:
 
     def _computed(self, info: BatchUDFCheckpoint.BatchInfo, rows: pa.RecordBatch) -> pa.RecordBatch:
         cache = self._function.cache
-        known = None if cache is None else cache.get_batch(info)
-        if known is not None and known.num_rows == rows.num_rows:
-            return as_batch(known, rows.num_rows, self._wanted)
-        made = as_batch(self._function(rows), rows.num_rows, self._wanted)
+        cached = None if cache is None else cache.get_batch(info)
+        if cached is not None and cached.num_rows == rows.num_rows:
+            return as_batch(cached, rows.num_rows, self._wanted)
+        batch = as_batch(self._function(rows), rows.num_rows, self._wanted)
         if cache is not None:
-            cache.insert_batch(info, made)
-        return made
+            cache.insert_batch(info, batch)
+        return batch
 
 
 def _added_file(fragment: Fragment, text: str, part: Schema) -> DataFile | None:
     """Return the file with the columns that a kept fragment has more, None if it is another's."""
     try:
-        found = Fragment.from_json(text)
+        stored_fragment = Fragment.from_json(text)
     except ValueError:
         return None
-    if not found.files or replace(found, files=found.files[:-1]) != fragment:
+    if (
+        not stored_fragment.files
+        or replace(stored_fragment, files=stored_fragment.files[:-1]) != fragment
+    ):
         return None
-    is_whole = {one.id for one in part.leaves()} <= set(found.files[-1].fields)
-    return found.files[-1] if is_whole else None
+    is_whole = {leaf.id for leaf in part.leaves()} <= set(stored_fragment.files[-1].fields)
+    return stored_fragment.files[-1] if is_whole else None
 
 
 def _spread(
     schema: pa.Schema,
-    made: pa.RecordBatch | None,
+    batch: pa.RecordBatch | None,
     is_live: np.ndarray,
     other: pa.RecordBatch | None,
 ) -> pa.RecordBatch:
     """Put values of live rows at their places; deleted rows get any value there is, else null."""
-    source = made if made is not None else other
+    source = batch if batch is not None else other
     if source is None:
         arrays = [pa.nulls(len(is_live), field.type) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     place = np.zeros(len(is_live), np.int64)
-    if made is not None:
+    if batch is not None:
         place = np.maximum(np.cumsum(is_live) - 1, 0)
     return source.take(from_integers(place))

@@ -70,14 +70,14 @@ def plan_in_mode(
     is_small = size_bytes < SAVED_BYTES_MIN and not has_blobs(schema)  # blob files may be large
     if progress is None and not by_columns and (is_small or not may_be_columns):
         return rewrite_rows(snapshot, updates, choice, options)
-    found = find_rows(snapshot, choice)
+    row_set = find_rows(snapshot, choice)
     part = updated_part(schema, updates)
-    counted = [(fragment, int(rows.size)) for fragment, rows in found]
+    counted = [(fragment, int(rows.size)) for fragment, rows in row_set]
     counter = ProgressCounter(sum(count for _, count in counted), progress).add
     cheaper = may_be_columns and not is_small and columns_are_cheaper(snapshot, counted, part)
     if by_columns or cheaper:
-        return rewrite_values(snapshot, updates, found, options, progress=counter)
-    return rewrite_rows(snapshot, updates, choice, options, found, progress=counter)
+        return rewrite_values(snapshot, updates, row_set, options, progress=counter)
+    return rewrite_rows(snapshot, updates, choice, options, row_set, progress=counter)
 
 
 def check(snapshot: Snapshot, updates: Updates, where: Any) -> Filter | None:

@@ -58,10 +58,10 @@ def start(schema: Schema, on: str | Iterable[str] | None) -> MergeClauses:
             f"on must be a column name or a list of column names, not {type(on).__name__}"
         )
     names = [on] if isinstance(on, str) else list(on or ())
-    if not all(isinstance(one, str) for one in names):
+    if not all(isinstance(name, str) for name in names):
         raise ArgumentError("on must be a column name or a list of column names")
     key = primary_key(schema)
-    resolved = tuple(dict.fromkeys(_resolved(schema, one) for one in names)) or key
+    resolved = tuple(dict.fromkeys(_resolved(schema, name) for name in names)) or key
     if not resolved:
         raise InvalidInputError(
             "no columns to match rows by: pass merge_insert(on), or set the dataset's unenforced "
@@ -74,7 +74,7 @@ def _resolved(schema: Schema, name: str) -> str:
     """Return the top-level column of that name, whatever its case."""
     if name in schema.names:
         return name
-    near = [one for one in schema.names if one.lower() == name.lower()]
+    near = [candidate for candidate in schema.names if candidate.lower() == name.lower()]
     if not near:
         raise ColumnNotFoundError(name, tuple(schema.names))
     return str(near[0])
@@ -88,15 +88,17 @@ def unmatched_filter(schema: Schema, expression: Any) -> Filter:
 def check_write_mode(mode: str) -> str:
     """Return the mode. Raises InvalidInputError if there is no such mode."""
     if mode not in WRITE_MODES:
-        known = ", ".join(map(repr, WRITE_MODES))
-        raise InvalidInputError(f"invalid write_mode {mode!r}; expected one of {known}")
+        modes = ", ".join(map(repr, WRITE_MODES))
+        raise InvalidInputError(f"invalid write_mode {mode!r}; expected one of {modes}")
     return mode
 
 
 def logs_of(sstables: Iterable[Any]) -> tuple[MergedLog, ...]:
     """Return the logs that were merged. Raises InvalidInputError."""
     try:
-        return tuple(MergedLog(str(UUID(one.shard_id)), int(one.generation)) for one in sstables)
+        return tuple(
+            MergedLog(str(UUID(sstable.shard_id)), int(sstable.generation)) for sstable in sstables
+        )
     except (AttributeError, TypeError, ValueError) as exc:
         raise InvalidInputError(
             "each SSTable must have a shard_id (the text of a UUID) and a generation (an integer)"
@@ -177,18 +179,19 @@ def execute_uncommitted(
 def explain(snapshot: Snapshot, clauses: MergeClauses, schema: pa.Schema | None) -> str:
     """Describe what would be done for a source of this schema (None: the dataset's)."""
     mine = snapshot.manifest.schema
-    found = mine.to_arrow() if schema is None else schema
+    source_schema = mine.to_arrow() if schema is None else schema
     if clauses.does_nothing:
         raise InvalidInputError("this merge_insert does nothing: it has no clause")
-    check_clauses(clauses, found, mine)
+    check_clauses(clauses, source_schema, mine)
     counts = snapshot.manifest.fragments.counts()
-    kept = [name for name in mine.names if name not in found.names]
+    unchanged = [name for name in mine.names if name not in source_schema.names]
+    mode = clauses.write_mode
     lines = [
         _headline(clauses),
-        f"  WriteRows: columns={mine.names}, kept_from_target={kept}, mode={clauses.write_mode}",
+        f"  WriteRows: columns={mine.names}, kept_from_target={unchanged}, mode={mode}",
         f"    KeyJoin: on={list(clauses.on)}, hashed=source, read_in_windows=target",
         f"      TargetKeys: fragments={len(counts.ids)}, rows={int(live_counts(snapshot).sum())}",
-        f"      Source: columns={found.names}, memory_bytes={MEMORY_BYTES}, then a file",
+        f"      Source: columns={source_schema.names}, memory_bytes={MEMORY_BYTES}, then a file",
     ]
     return "\n".join(lines) + "\n"
 
@@ -225,8 +228,8 @@ def analyze(snapshot: Snapshot, clauses: MergeClauses, source: SourceRows) -> st
         **planned.stats,
     }
     shown = ", ".join(f"{name}={value}" for name, value in metrics.items())
-    head, _, rest = explain(snapshot, clauses, source.schema).partition("\n")
-    return f"{head}, metrics=[{shown}]\n{rest}"
+    head, _, body = explain(snapshot, clauses, source.schema).partition("\n")
+    return f"{head}, metrics=[{shown}]\n{body}"
 
 
 def discard(snapshot: Snapshot, staged: StagedWrite) -> None:

@@ -77,11 +77,11 @@ def verify(
         lambda branch, version: session.load(Target(branch, version)),
         place,
     )
-    wanted = values if checksums is None else checksums
-    found = verify_dataset(
-        dataset, values=values, checksums=wanted, sample=sample, seed=seed, tick=tick
+    checks_sums = values if checksums is None else checksums
+    verification = verify_dataset(
+        dataset, values=values, checksums=checks_sums, sample=sample, seed=seed, tick=tick
     )
-    if raise_on_error and not found.ok:
-        first = min(found.findings, key=lambda one: SEVERITIES.index(one.severity))
+    if raise_on_error and not verification.ok:
+        first = min(verification.findings, key=lambda finding: SEVERITIES.index(finding.severity))
         raise first.error or CorruptFileError(first.path, None, "a whole dataset", first.message)
-    return found
+    return verification

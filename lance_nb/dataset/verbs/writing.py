@@ -74,17 +74,21 @@ def register(
 ) -> Snapshot:
     """Add base paths, as one new version. Raises BasePathError when one is taken."""
     staged = StagedWrite(snapshot.version, UpdateBases(tuple(bases)))
-    made = commit_staged(session, snapshot.branch, staged, properties=properties)
-    remember_created(session.root.uri, [one.path for one in bases])
-    return made
+    snapshot_after = commit_staged(session, snapshot.branch, staged, properties=properties)
+    remember_created(session.root.uri, [base.path for base in bases])
+    return snapshot_after
 
 
 def named_places(current: Snapshot | None, request: Any) -> list[str]:
     """Return the bases that a request to write names by their paths."""
-    places = [one.path for one in request.initial_bases]
+    places = [initial_base.path for initial_base in request.initial_bases]
     if current is not None:
-        known = {one.path.rstrip("/") for one in current.manifest.base_paths}
-        places += [one for one in request.target_bases or () if one.rstrip("/") in known]
+        registered = {base_path.path.rstrip("/") for base_path in current.manifest.base_paths}
+        places += [
+            target_base
+            for target_base in request.target_bases or ()
+            if target_base.rstrip("/") in registered
+        ]
     return places
 
 
@@ -108,27 +112,27 @@ def places_of(
     if target_all is not None and targets:
         raise BasePathError("pass target_bases or target_all_bases, not both")
     if target_all is None:
-        return tuple(_place(locations, _found(locations.bases, one)) for one in targets or ())
-    others = tuple(_place(locations, one) for one in locations.bases)
-    if not target_all and not others:
+        return tuple(_place(locations, _found(locations.bases, target)) for target in targets or ())
+    places = tuple(_place(locations, base) for base in locations.bases)
+    if not target_all and not places:
         raise BasePathError(
             "target_all_bases=False leaves out the dataset's own folder, and no base path is "
             "registered: add one with add_bases()"
         )
-    return (FilePlace(locations.home), *others) if target_all else others
+    return (FilePlace(locations.home), *places) if target_all else places
 
 
 def _found(bases: Sequence[BasePath], reference: str) -> BasePath:
-    for one in bases:
-        if one.name == reference:
-            return one
-    for one in bases:
-        if one.path.rstrip("/") == reference.rstrip("/"):
-            return one
-    known = ", ".join(repr(one.name or one.path) for one in bases) or "none"
+    for base in bases:
+        if base.name == reference:
+            return base
+    for base in bases:
+        if base.path.rstrip("/") == reference.rstrip("/"):
+            return base
+    base_names = ", ".join(repr(base.name or base.path) for base in bases) or "none"
     raise BasePathError(
-        f"base path {reference!r} does not exist; registered: {known} (initial_bases registers "
-        "them with a new dataset, add_bases() later)"
+        f"base path {reference!r} does not exist; registered: {base_names} (initial_bases "
+        "registers them with a new dataset, add_bases() later)"
     )
 
 
@@ -221,8 +225,8 @@ class WriteRequest:
 
     @property
     def _file_version(self) -> str | None:
-        wanted = self.data_storage_version
-        return None if wanted is None else version_name(file_version_of(wanted))
+        version = self.data_storage_version
+        return None if version is None else version_name(file_version_of(version))
 
 
 def own_options(snapshot: Snapshot, version: str | None = None) -> WriteOptions:

@@ -66,8 +66,8 @@ class ByteStreamSplit:
                 target = out[ends[group[0]] : ends[group[-1] + 1]]
                 target.reshape(group.size, count, width)[:] = values
             else:
-                at = ranges.ragged_indices(ends[group], chunks.num_values[group])
-                out[at] = values.reshape(-1, width)
+                positions = ranges.ragged_indices(ends[group], chunks.num_values[group])
+                out[positions] = values.reshape(-1, width)
         return FixedWidth(width * 8, total, out.ravel())
 
     def decode_blocks(

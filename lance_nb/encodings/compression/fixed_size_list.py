@@ -95,7 +95,7 @@ class FixedSizeList:
         self,
         encoding: encodings21.FixedSizeList,
         chunks: Chunks,
-        wanted: Wanted,
+        request: Wanted,
         codecs: Codecs,
     ) -> DataBlock:
         """Fetch each wanted list as one wide value."""
@@ -103,7 +103,7 @@ class FixedSizeList:
         count = layers[-1].items_per_value
         wide = encodings21.CompressiveEncoding()
         wide.flat.bits_per_value = min(leaf.flat.bits_per_value * count, _MOST_TOTAL)
-        lists = codecs.gather(wide, chunks, wanted)
+        lists = codecs.gather(wide, chunks, request)
         if not isinstance(lists, FixedWidth):
             raise corrupt("lists of fixed width", type(lists).__name__)
         num_lists = lists.num_values
@@ -188,8 +188,8 @@ def _unzip(values: FixedWidth, layers: list[_Layer]) -> tuple[list[Bytes | None]
         num_bits = np.full(row.size, layer.items_per_value, np.int64)
         validity.append(ranges.concatenate_bits(values.data, row, num_bits))
         row += (layer.items_per_value + 7) // 8
-    rest = size - _validity_bytes(layers)
-    return validity, ranges.concatenate(values.data, row, np.full(row.size, rest, np.int64))
+    item_size = size - _validity_bytes(layers)
+    return validity, ranges.concatenate(values.data, row, np.full(row.size, item_size, np.int64))
 
 
 def _wrap(
@@ -251,14 +251,14 @@ class FixedSizeListCompressor:
             )
         head = _row_validity(shape.layers)
         rows = memory.allocate(count * (head + item_bytes)).reshape(count, head + item_bytes)
-        at = 0
+        position = 0
         for layer, bitmap in bitmaps:
             width = layer.items_per_value
             bits = np.unpackbits(bitmap, count=count * width, bitorder="little")
             packed = np.packbits(bits.reshape(count, width), axis=1, bitorder="little")
-            rows[:, at : at + packed.shape[1]] = packed
-            at += packed.shape[1]
-        rows[:, at:] = shape.items.data.reshape(count, item_bytes)
+            rows[:, position : position + packed.shape[1]] = packed
+            position += packed.shape[1]
+        rows[:, position:] = shape.items.data.reshape(count, item_bytes)
         values = FixedWidth(8 * (head + item_bytes), count, rows.ravel())
         return CompressedValues(shape.message(), values)
 

@@ -77,24 +77,26 @@ class Flat:
         return True
 
     def gather(
-        self, encoding: encodings21.Flat, chunks: Chunks, wanted: Wanted, _codecs: Codecs
+        self, encoding: encodings21.Flat, chunks: Chunks, request: Wanted, _codecs: Codecs
     ) -> FixedWidth:
         """Copy the wanted values."""
         bits = _checked_bits(encoding)
         values = chunks.buffers[0]
-        sizes = values.sizes[wanted.chunk]
-        is_short = sizes < (_checked_num_bits(bits, wanted.position + 1) + 7) // 8
+        sizes = values.sizes[request.chunk]
+        is_short = sizes < (_checked_num_bits(bits, request.position + 1) + 7) // 8
         if bool(is_short.any()):
             first = int(is_short.argmax())
-            expected = f"a chunk that holds {int(wanted.position[first]) + 1} {bits}-bit values"
+            expected = f"a chunk that holds {int(request.position[first]) + 1} {bits}-bit values"
             raise corrupt(expected, f"{int(sizes[first])} bytes")
-        starts = values.starts[wanted.chunk]
+        starts = values.starts[request.chunk]
         if bits == 1:
-            at = values.data[starts + wanted.position // 8]
-            data = np.packbits(at >> (wanted.position % 8).astype(np.uint8) & 1, bitorder="little")
+            byte_values = values.data[starts + request.position // 8]
+            data = np.packbits(
+                byte_values >> (request.position % 8).astype(np.uint8) & 1, bitorder="little"
+            )
         else:
-            data = _values_at(values.data, starts + wanted.position * (bits // 8), bits // 8)
-        return FixedWidth(bits, wanted.position.size, data)
+            data = _values_at(values.data, starts + request.position * (bits // 8), bits // 8)
+        return FixedWidth(bits, request.position.size, data)
 
     def decode_blocks(
         self, encoding: encodings21.Flat, blocks: Chunks, codecs: Codecs
@@ -121,18 +123,18 @@ def _checked_views(
     num_bits = _checked_num_bits(bits, chunks.num_values)
     sizes = (num_bits + 7) // 8
     if np.logical_or.reduce(sizes > values.sizes):
-        found = int(values.sizes[sizes > values.sizes][0])
-        raise corrupt(f"flat chunks that hold all their {bits}-bit values", f"{found} bytes")
+        actual = int(values.sizes[sizes > values.sizes][0])
+        raise corrupt(f"flat chunks that hold all their {bits}-bit values", f"{actual} bytes")
     total = int(np.add.reduce(chunks.num_values))
     if bits % 8 and np.bitwise_or.reduce(num_bits[:-1]) & 7:
         return bits, total, None
     return bits, total, ranges.even_ranges(values.data, values.starts, sizes)
 
 
-def _values_at(data: Bytes, at: Ints, size: int) -> Bytes:
+def _values_at(data: Bytes, positions: Ints, size: int) -> Bytes:
     if size in _WORD_BYTES:
-        return words_at(data, at, _WORD_BYTES[size]).view(np.uint8)
-    return np.ascontiguousarray(ranges.rows(data, at, size)).ravel()
+        return words_at(data, positions, _WORD_BYTES[size]).view(np.uint8)
+    return np.ascontiguousarray(ranges.rows(data, positions, size)).ravel()
 
 
 def _checked_bits(encoding: encodings21.Flat) -> int:

@@ -63,12 +63,12 @@ class Fsst:
         return codecs.can_gather(encoding.values)
 
     def gather(
-        self, encoding: encodings21.Fsst, chunks: Chunks, wanted: Wanted, codecs: Codecs
+        self, encoding: encodings21.Fsst, chunks: Chunks, request: Wanted, codecs: Codecs
     ) -> VariableWidth:
         """Decode the codes of the wanted strings only."""
-        codes = codecs.gather(encoding.values, chunks, wanted)
+        codes = codecs.gather(encoding.values, chunks, request)
         if chunks.symbols is not None:
-            owners = chunks.symbols.of_chunk[wanted.chunk]
+            owners = chunks.symbols.of_chunk[request.chunk]
             ends = np.arange(1, owners.size + 1)
             return _decode_pages(chunks.symbols.tables, owners, ends, codes)
         return _decode(fsst.symbol_table(encoding.symbol_table), codes)
@@ -123,11 +123,15 @@ def _decode_pages(
     offsets: npt.NDArray[np.int32] | Ints = np.zeros(codes.num_values + 1, np.int32)
     if is_wide:
         offsets = offsets.astype(np.int64)
-    at = total = 0
+    position = total = 0
     for piece, size in zip(pieces, sizes, strict=True):
-        np.add(piece.offsets[1:], total, out=offsets[at + 1 : at + 1 + piece.num_values],
-               casting="unsafe")  # fmt: skip
-        at += piece.num_values
+        np.add(
+            piece.offsets[1:],
+            total,
+            out=offsets[position + 1 : position + 1 + piece.num_values],
+            casting="unsafe",
+        )
+        position += piece.num_values
         total += size
     data = memory.allocate(total)
     total = 0
@@ -155,8 +159,8 @@ class FsstCompressor:
             return 0
         plain, encoded = measured.fsst_sample
         offsets = measured.num_values * word * plain / max(1, measured.size_bytes)
-        found = saving(plain + offsets, encoded + offsets)
-        return found if found > _LEAST_SAVING or options.compression == "fsst" else 0
+        saved = saving(plain + offsets, encoded + offsets)
+        return saved if saved > _LEAST_SAVING or options.compression == "fsst" else 0
 
     def compress_chunks(
         self, measured: Measured, options: EncodingOptions, compressors: Compressors

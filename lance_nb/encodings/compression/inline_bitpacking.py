@@ -86,21 +86,21 @@ class InlineBitpacking:
         self,
         encoding: encodings21.InlineBitpacking,
         chunks: Chunks,
-        wanted: Wanted,
+        request: Wanted,
         _codecs: Codecs,
     ) -> FixedWidth:
         """Fetch one or two words per wanted value."""
         word_bits = _checked_word_bits(encoding)
         values = chunks.buffers[0]
-        widths = _widths_of(chunks, wanted.chunk, word_bits)
+        widths = _widths_of(chunks, request.chunk, word_bits)
         kind = _WORDS[word_bits]
-        begin = values.starts.take(wanted.chunk)
+        begin = values.starts.take(request.chunk)
         begin += kind.itemsize
         if isinstance(widths, int):
-            found = bitpack.gather_alike(values.data, begin, widths, wanted.position, kind)
+            values_taken = bitpack.gather_alike(values.data, begin, widths, request.position, kind)
         else:
-            found = bitpack.gather(values.data, begin, widths, wanted.position, kind)
-        return FixedWidth(word_bits, found.size, found.view(np.uint8))
+            values_taken = bitpack.gather(values.data, begin, widths, request.position, kind)
+        return FixedWidth(word_bits, values_taken.size, values_taken.view(np.uint8))
 
     def decode_blocks(
         self, encoding: encodings21.InlineBitpacking, blocks: Chunks, codecs: Codecs
@@ -144,24 +144,24 @@ def _check_counts(num_values: Ints) -> None:
         raise corrupt("at most 1024 values in a bit-packed chunk", f"{most} values")
 
 
-def _widths_of(chunks: Chunks, wanted: Ints, word_bits: int) -> Ints | int:
+def _widths_of(chunks: Chunks, chunk_numbers: Ints, word_bits: int) -> Ints | int:
     """Return the width of each chunk that is wanted, or the one that all chunks have.
 
     Read from all chunks once, if all are sound; where some chunk is damaged only those that are
     wanted are looked at.
     """
     values = chunks.buffers[0]
-    known: Ints | int | None = values.noted.get("widths")
-    if known is None and "widths" not in values.noted:
+    noted: Ints | int | None = values.noted.get("widths")
+    if noted is None and "widths" not in values.noted:
         _check_counts(chunks.num_values)
         with suppress(CorruptFileError):
-            known = _alike(_checked_widths(values, word_bits))
-        values.noted["widths"] = known
-    if isinstance(known, int):
-        return known
-    if known is not None:
-        return known.take(wanted)
-    each = ChunkBuffer(values.data, values.starts[wanted], values.sizes[wanted])
+            noted = _alike(_checked_widths(values, word_bits))
+        values.noted["widths"] = noted
+    if isinstance(noted, int):
+        return noted
+    if noted is not None:
+        return noted.take(chunk_numbers)
+    each = ChunkBuffer(values.data, values.starts[chunk_numbers], values.sizes[chunk_numbers])
     return _checked_widths(each, word_bits)
 
 
@@ -208,8 +208,8 @@ class InlineBitpackingCompressor:
             return 0
         word = _word_bytes(measured)
         packed = int(widths.sum()) * (bitpack.VALUES // 8) + widths.size * word
-        found = saving(measured.num_values * word, packed)
-        return found if found > _LEAST_SAVING else 0
+        saved = saving(measured.num_values * word, packed)
+        return saved if saved > _LEAST_SAVING else 0
 
     def compress_chunks(
         self, measured: Measured, _options: EncodingOptions, _compressors: Compressors

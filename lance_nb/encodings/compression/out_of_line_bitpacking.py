@@ -56,14 +56,16 @@ class OutOfLineBitpacking:
         return FixedWidth(plan.word_bits, total, bitpack.trim(grid, plan.counts))
 
 
-def _unpack(data: npt.NDArray[np.uint8], starts: Ints, width: int, grid: Words, at: Ints) -> None:
-    """Unpack the blocks at ``starts`` into the rows ``at`` of ``grid``."""
-    if at.size == len(grid):
+def _unpack(
+    data: npt.NDArray[np.uint8], starts: Ints, width: int, grid: Words, positions: Ints
+) -> None:
+    """Unpack the blocks at ``starts`` into the rows ``positions`` of ``grid``."""
+    if positions.size == len(grid):
         bitpack.unpack(data, starts, width, grid)
-    elif at.size:
-        target = np.empty((at.size, bitpack.VALUES), grid.dtype)
+    elif positions.size:
+        target = np.empty((positions.size, bitpack.VALUES), grid.dtype)
         bitpack.unpack(data, starts, width, target)
-        grid[at] = target
+        grid[positions] = target
 
 
 def _copy_tails(buffer: ChunkBuffer, plan: PackedBlocks, grid: Words) -> None:
@@ -107,20 +109,20 @@ class OutOfLineBitpackingCompressor:
         cut = _cut(num_values, 8 * word, width)
         raw = words.view(np.uint8)
         starts = (np.cumsum(num_values) - num_values) * word
-        kept = np.minimum(cut.packed * bitpack.VALUES, num_values) * word
+        num_bytes = np.minimum(cut.packed * bitpack.VALUES, num_values) * word
         total = int(cut.packed.sum())
-        if bool((kept == cut.packed * bitpack.VALUES * word).all()) and not cut.has_tails:
+        if bool((num_bytes == cut.packed * bitpack.VALUES * word).all()) and not cut.has_tails:
             grid = words.reshape(-1, bitpack.VALUES)
         else:
             grid = np.zeros((total, bitpack.VALUES), words.dtype)
             places = (np.cumsum(cut.packed) - cut.packed) * bitpack.VALUES * word
-            ranges.scatter(raw, starts, kept, grid.ravel().view(np.uint8), places)
+            ranges.scatter(raw, starts, num_bytes, grid.ravel().view(np.uint8), places)
         out = memory.allocate(total * bitpack.VALUES // 8 * width).view(words.dtype)
         bitpack.pack(grid, width, out.reshape(total, -1) if total else out.reshape(0, 1))
         before = np.cumsum(cut.packed_bytes) - cut.packed_bytes
         parts = [ChunkBuffer(out.view(np.uint8), before, cut.packed_bytes)]
         if cut.has_tails:
-            parts.append(ChunkBuffer(raw, starts + kept, cut.raw_bytes))
+            parts.append(ChunkBuffer(raw, starts + num_bytes, cut.raw_bytes))
         return CompressedBlocks(_message(8 * word, width), Parts(tuple(parts)))
 
 

@@ -49,11 +49,11 @@ class PackedStruct:
         self,
         encoding: encodings21.PackedStruct,
         chunks: Chunks,
-        wanted: Wanted,
+        request: Wanted,
         codecs: Codecs,
     ) -> PackedStructBlock:
         """Cut the wanted rows only."""
-        return _cut(encoding, codecs.gather(encoding.values, chunks, wanted))
+        return _cut(encoding, codecs.gather(encoding.values, chunks, request))
 
     def decode_values(
         self,

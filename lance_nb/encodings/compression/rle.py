@@ -54,12 +54,12 @@ class Rle:
     ) -> FixedWidth:
         """Expand the runs of all chunks together."""
         word = _checked_length_bits(encoding) // 8
-        at = codecs.num_buffers(encoding.values)
-        lengths = chunks.buffers[at]
+        position = codecs.num_buffers(encoding.values)
+        lengths = chunks.buffers[position]
         num_runs = lengths.sizes // word
         if bool((lengths.sizes % word).any()):
             raise corrupt(f"run lengths of {word} bytes each", f"{lengths.sizes.max()} bytes")
-        values = codecs.decode_chunks(encoding.values, Chunks(chunks.buffers[:at], num_runs))
+        values = codecs.decode_chunks(encoding.values, Chunks(chunks.buffers[:position], num_runs))
         return _expand(values, lengths, word, chunks.num_values)
 
     def decode_blocks(
@@ -104,11 +104,13 @@ def _expand(values: object, lengths: ChunkBuffer, word: int, num_values: Ints) -
         raise corrupt("run values of whole bytes", type(values).__name__)
     raw = ranges.concatenate(lengths.data, lengths.starts, lengths.sizes)
     repeats = raw.view(f"<u{word}").astype(np.int64)
-    found = _run_sums(repeats, lengths.sizes // word)
-    wrong = np.flatnonzero(found != num_values)
+    run_totals = _run_sums(repeats, lengths.sizes // word)
+    wrong = np.flatnonzero(run_totals != num_values)
     if wrong.size:
         first = int(wrong[0])
-        raise corrupt(f"runs of {int(num_values[first])} values", f"{int(found[first])} values")
+        raise corrupt(
+            f"runs of {int(num_values[first])} values", f"{int(run_totals[first])} values"
+        )
     data = _repeated(values.data, values.bits_per_value // 8, repeats)
     return FixedWidth(values.bits_per_value, int(num_values.sum()), data)
 

@@ -90,15 +90,15 @@ class Variable:
         return True
 
     def gather(
-        self, encoding: encodings21.Variable, chunks: Chunks, wanted: Wanted, _codecs: Codecs
+        self, encoding: encodings21.Variable, chunks: Chunks, request: Wanted, _codecs: Codecs
     ) -> VariableWidth:
         """Copy the wanted strings."""
         word = checked_offset_bits(encoding) // 8
         values = chunks.buffers[0]
-        sizes, counts = values.sizes[wanted.chunk], chunks.num_values[wanted.chunk]
+        sizes, counts = values.sizes[request.chunk], chunks.num_values[request.chunk]
         _check_room(sizes, counts, word)
-        starts = values.starts[wanted.chunk]
-        pairs = ranges.rows(values.data, starts + wanted.position * word, 2 * word)
+        starts = values.starts[request.chunk]
+        pairs = ranges.rows(values.data, starts + request.position * word, 2 * word)
         bounds = np.ascontiguousarray(pairs).view(f"<u{word}")
         low, high = bounds[:, 0], bounds[:, 1]
         first = ((counts + 1) * word).astype(np.uint64)
@@ -176,8 +176,8 @@ def _header_bytes(buffer: ChunkBuffer, num_values: Ints, word: int) -> int:
     size = 2 * word + 1
     if bool((heads[:, 0] == 8 * word).all()):
         _check_room(buffer.sizes - size, num_values, word)
-        found = np.ascontiguousarray(ranges.rows(buffer.data, buffer.starts + 1, 2 * word))
-        counts, starts = found.view(f"<u{word}").T
+        header = np.ascontiguousarray(ranges.rows(buffer.data, buffer.starts + 1, 2 * word))
+        counts, starts = header.view(f"<u{word}").T
         if bool(((counts == num_values) & (starts == size + (num_values + 1) * word)).all()):
             return size
     raise corrupt(f"a block of strings with {word * 8}-bit offsets", f"header {words[0].tolist()}")
@@ -197,8 +197,8 @@ def _join(strings: _Strings, word: int) -> VariableWidth:
     head = ranges.rows(strings.data, strings.offsets_at[:same], (count + 1) * word)
     grid = np.ascontiguousarray(head).view(f"<u{word}").reshape(same, count + 1)
     rest_counts = strings.num_values[same:] + 1
-    rest = ranges.concatenate(strings.data, strings.offsets_at[same:], rest_counts * word)
-    flat = rest.view(f"<u{word}")
+    later = ranges.concatenate(strings.data, strings.offsets_at[same:], rest_counts * word)
+    flat = later.view(f"<u{word}")
     ends = ranges.starts_of(rest_counts)
     low = np.concatenate([grid[:, 0], flat[ends[:-1]]])
     high = np.concatenate([grid[:, -1], flat[ends[1:] - 1]])
@@ -243,8 +243,8 @@ def _join_by_loop(loops: ModuleType, strings: _Strings, word: int) -> VariableWi
 
 def _single(strings: _Strings, word: int) -> VariableWidth:
     """Do the same for one chunk, whose bytes need no copy: all that a small read decodes."""
-    count, at = int(strings.num_values[0]), int(strings.offsets_at[0])
-    head = np.ascontiguousarray(strings.data[at : at + (count + 1) * word])
+    count, offsets_start = int(strings.num_values[0]), int(strings.offsets_at[0])
+    head = np.ascontiguousarray(strings.data[offsets_start : offsets_start + (count + 1) * word])
     stored = head.view(f"<u{word}")
     _check_bounds(strings, stored[:1], stored[-1:])
     if bool((stored[1:] < stored[:-1]).any()):

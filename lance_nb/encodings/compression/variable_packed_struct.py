@@ -115,8 +115,8 @@ class _Rows:
         """Refuse rows with bytes left."""
         left = np.flatnonzero(self.position != self.ends)
         if left.size:
-            found = int((self.ends - self.position)[left[0]])
-            raise corrupt("a packed row that ends with its last child", f"{found} bytes left")
+            unread = int((self.ends - self.position)[left[0]])
+            raise corrupt("a packed row that ends with its last child", f"{unread} bytes left")
 
     def _check_room(self, sizes: npt.NDArray[np.unsignedinteger] | Ints) -> Ints:
         room = self.ends - self.position

@@ -134,17 +134,17 @@ def gather_alike(
     if width == 0:
         return np.zeros(positions.size, kind)
     offsets, shifts, spilling = _places(width, kind)
-    at = offsets.take(positions)
-    at += starts
-    found = words_at(data, at, kind)
-    found >>= shifts.take(positions)
+    word_positions = offsets.take(positions)
+    word_positions += starts
+    words = words_at(data, word_positions, kind)
+    words >>= shifts.take(positions)
     (spills,) = spilling.take(positions).nonzero()
     if spills.size:
-        more = words_at(data, at.take(spills) + VALUES // 8, kind)
+        more = words_at(data, word_positions.take(spills) + VALUES // 8, kind)
         more <<= kind.type(kind.itemsize * 8) - shifts.take(positions.take(spills))
-        found[spills] |= more
-    found &= kind.type((1 << width) - 1)
-    return found
+        words[spills] |= more
+    words &= kind.type((1 << width) - 1)
+    return words
 
 
 @lru_cache(maxsize=32)
@@ -172,23 +172,23 @@ def gather(data: Bytes, starts: Ints, widths: Ints, positions: Ints, kind: np.dt
     place += positions & (lanes - 1)
     if not np.logical_and.reduce(widths):  # no words at all: look at the width in front, the
         place[widths == 0] = -1  # mask hides it
-    at = starts + place * kind.itemsize
-    found: Words = words_at(data, at, kind)
-    found >>= shift.astype(kind)
+    word_positions = starts + place * kind.itemsize
+    words: Words = words_at(data, word_positions, kind)
+    words >>= shift.astype(kind)
     (spills,) = (shift + widths > word_bits).nonzero()
     if spills.size:
-        more = words_at(data, at[spills] + lanes * kind.itemsize, kind)
-        found[spills] |= more << (word_bits - shift[spills]).astype(kind)
-    found &= _masks(kind)[widths]
-    return found
+        more = words_at(data, word_positions[spills] + lanes * kind.itemsize, kind)
+        words[spills] |= more << (word_bits - shift[spills]).astype(kind)
+    words &= _masks(kind)[widths]
+    return words
 
 
 @lru_cache(maxsize=4)
 def _first_rows(lanes: int) -> Ints:
     """Return the row of each of the values 0..127 of a block, for so many lanes."""
     group = np.arange(128) // lanes
-    found: Ints = np.argsort(ORDER)[group * lanes // 16] * 8
-    return found
+    rows: Ints = np.argsort(ORDER)[group * lanes // 16] * 8
+    return rows
 
 
 @lru_cache(maxsize=4)
@@ -197,16 +197,16 @@ def _masks(kind: np.dtype[Any]) -> Words:
     return np.array([(1 << width) - 1 for width in range(kind.itemsize * 8 + 1)], kind)
 
 
-def words_at(data: Bytes, at: Ints, kind: np.dtype[Any]) -> Words:
+def words_at(data: Bytes, positions: Ints, kind: np.dtype[Any]) -> Words:
     """Copy the word at each byte position; fast where all of them are whole words apart."""
     size = kind.itemsize
-    skip = int(at[0]) % size if at.size else 0
-    place = at - skip if skip else at
+    skip = int(positions[0]) % size if positions.size else 0
+    place = positions - skip if skip else positions
     if np.bitwise_or.reduce(place) & (size - 1):
-        return np.array(rows(data, at, size), order="C").view(kind).ravel()
+        return np.array(rows(data, positions, size), order="C").view(kind).ravel()
     words: Words = data[skip : data.size - (data.size - skip) % size].view(kind)
-    found: Words = words.take(place // size)
-    return found
+    words_read: Words = words.take(place // size)
+    return words_read
 
 
 def pack(blocks: Words, width: int, out: Words) -> None:
@@ -324,14 +324,14 @@ def unpack_level_chunks(
     if not 0 <= total <= 8 * size:
         return None
     out = memory.allocate(total + VALUES)
-    found = loops.unpack_level_chunks(data, starts, sizes, counts, width, out)
-    return out[:total] if found else None
+    levels = loops.unpack_level_chunks(data, starts, sizes, counts, width, out)
+    return out[:total] if levels else None
 
 
 def _bytes_of_lanes(packed: Bytes, width: int) -> npt.NDArray[np.uint64]:
     """Turn blocks into one row per byte of a lane: the 64 lanes of every block, back to back."""
     count = len(packed)
-    found = np.empty((2 * width, count, _LEVEL_LANES), np.uint8)
+    lanes_bytes = np.empty((2 * width, count, _LEVEL_LANES), np.uint8)
     lanes = np.ascontiguousarray(packed).reshape(count, width, _LEVEL_LANES, 2)
-    found.reshape(width, 2, count, _LEVEL_LANES)[:] = lanes.transpose(1, 3, 0, 2)
-    return found.reshape(2 * width, -1).view(np.uint64)
+    lanes_bytes.reshape(width, 2, count, _LEVEL_LANES)[:] = lanes.transpose(1, 3, 0, 2)
+    return lanes_bytes.reshape(2 * width, -1).view(np.uint64)

@@ -142,15 +142,15 @@ class _Escapes:
 
 def _find_escapes(codes: Bytes) -> Ints:
     """Return the places of escapes, told from literals of the same value."""
-    found = np.flatnonzero(codes == ESCAPE)
-    if found.size <= _FEW_ESCAPES:
-        return np.array(_escapes_among(found.tolist()), np.int64)
+    positions = np.flatnonzero(codes == ESCAPE)
+    if positions.size <= _FEW_ESCAPES:
+        return np.array(_escapes_among(positions.tolist()), np.int64)
     # In a run of 255s every other one is an escape, the first included: the byte before the run is
     # not an escape, or the run would have begun there.
-    rank = np.arange(found.size)
-    begins = np.flatnonzero(np.diff(found, prepend=-2) != 1)
-    rank -= np.repeat(begins, np.diff(begins, append=found.size))
-    places: Ints = found[rank % 2 == 0]
+    rank = np.arange(positions.size)
+    begins = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
+    rank -= np.repeat(begins, np.diff(begins, append=positions.size))
+    places: Ints = positions[rank % 2 == 0]
     return places
 
 
@@ -252,8 +252,8 @@ def _take(table: pa.Array, indices: Codes) -> tuple[Offsets, Bytes]:
     if indices.size * longest > _INT32_MAX:
         table = table.cast(pa.large_binary())
     kind = pa.uint8() if indices.dtype.itemsize == 1 else pa.uint16()
-    wanted = pa.Array.from_buffers(kind, indices.size, [None, pa.py_buffer(indices)])
-    _, offsets, data = table.take(wanted).buffers()
+    codes_wanted = pa.Array.from_buffers(kind, indices.size, [None, pa.py_buffer(indices)])
+    _, offsets, data = table.take(codes_wanted).buffers()
     large = pa.types.is_large_binary(table.type)
     count = indices.size + 1
     ends: Offsets

@@ -135,10 +135,10 @@ def _best(words: Words, lengths: Ints, gains: Ints) -> tuple[Words, Ints]:
     words, lengths, gains = words[order], lengths[order], gains[order]
     begins = np.ones(words.size, np.bool_)
     begins[1:] = (words[1:] != words[:-1]) | (lengths[1:] != lengths[:-1])
-    at = np.flatnonzero(begins)
-    totals = np.add.reduceat(gains, at)
-    best = np.lexsort((words[at], lengths[at], -totals))[:_CANDIDATES]
-    return words[at[best]], lengths[at[best]]
+    positions = np.flatnonzero(begins)
+    totals = np.add.reduceat(gains, positions)
+    best = np.lexsort((words[positions], lengths[positions], -totals))[:_CANDIDATES]
+    return words[positions[best]], lengths[positions[best]]
 
 
 def select(words: Words, lengths: Ints) -> tuple[Words, Ints]:
@@ -158,17 +158,17 @@ def build(words: Words, lengths: Ints) -> Matcher:
     all_words[: words.size], all_lengths[: words.size] = words, lengths
     entries = np.arange(512, dtype=np.uint16) | all_lengths.astype(np.uint16) << LENGTH_SHIFT
     mine = entries[: words.size]
-    one, two, more = lengths == 1, lengths == 2, lengths > 2
+    single, two, more = lengths == 1, lengths == 2, lengths > 2
     singles = entries[LITERAL:].copy()
-    singles[words[one]] = mine[one]
+    singles[words[single]] = mine[single]
     pairs = np.tile(singles, 256)
     pairs[words[two]] = mine[two]
     hash_words = np.ones(1 << HASH_BITS, np.uint64)
     hash_masks = np.zeros(1 << HASH_BITS, np.uint64)
     hash_entries = np.zeros(1 << HASH_BITS, np.uint16)
-    at = hash_slots(words[more])
-    hash_words[at], hash_entries[at] = words[more], mine[more]
-    hash_masks[at] = ~np.uint64(0) >> (64 - 8 * lengths[more]).astype(np.uint64)
+    slots = hash_slots(words[more])
+    hash_words[slots], hash_entries[slots] = words[more], mine[more]
+    hash_masks[slots] = ~np.uint64(0) >> (64 - 8 * lengths[more]).astype(np.uint64)
     return Matcher(
         words.size, all_words, all_lengths, singles, pairs, hash_words, hash_masks, hash_entries
     )
@@ -290,12 +290,12 @@ def _step_by_step(
 def _match(words: npt.NDArray[np.uint64], room: Ints, matcher: Matcher) -> Codes:
     """Return the code of the longest symbol in each word, of at most ``room`` bytes."""
     slot = hash_slots(words).astype(np.int64)
-    found = (words & matcher.hash_masks[slot]) == matcher.hash_words[slot]
+    is_match = (words & matcher.hash_masks[slot]) == matcher.hash_words[slot]
     longer = matcher.hash_entries[slot]
-    found &= longer >> LENGTH_SHIFT <= room
+    is_match &= longer >> LENGTH_SHIFT <= room
     short = np.where(
         room > 1,
         matcher.pairs[(words & np.uint64(0xFFFF)).astype(np.int64)],
         matcher.singles[(words & np.uint64(0xFF)).astype(np.int64)],
     )
-    return np.where(found, longer, short) & ENTRY_CODE
+    return np.where(is_match, longer, short) & ENTRY_CODE

@@ -174,8 +174,8 @@ def concatenate_bits(data: Bytes, starts: Ints, num_bits: Ints) -> Bytes:
     if not np.bitwise_or.reduce(num_bits[:-1]) & 7:
         return joined
     bits = np.unpackbits(joined, bitorder="little")
-    wanted = bits[ragged_indices(starts_of(sizes)[:-1] * 8, num_bits)]
-    return np.packbits(wanted, bitorder="little")
+    bits_taken = bits[ragged_indices(starts_of(sizes)[:-1] * 8, num_bits)]
+    return np.packbits(bits_taken, bitorder="little")
 
 
 def scatter(data: Bytes, starts: Ints, sizes: Ints, out: Bytes, places: Ints) -> None:

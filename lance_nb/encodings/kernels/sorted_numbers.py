@@ -17,21 +17,21 @@ from lance_nb.encodings.kernels import compiled
 U32s = npt.NDArray[np.uint32]
 
 
-def places_among(wanted: U32s, numbers: U32s) -> npt.NDArray[np.int64]:
+def places_among(values: U32s, numbers: U32s) -> npt.NDArray[np.int64]:
     """Return where each wanted number is in ``numbers``, -1 where it is not.
 
     Both are ascending; numbers are different.
     """
     loops = compiled.loops
     if loops is not None:
-        places = np.empty(wanted.size, np.int64)
-        loops.places_among(np.ascontiguousarray(wanted), np.ascontiguousarray(numbers), places)
+        places = np.empty(values.size, np.int64)
+        loops.places_among(np.ascontiguousarray(values), np.ascontiguousarray(numbers), places)
         return places
     if not numbers.size:
-        return np.full(wanted.size, -1, np.int64)
-    at = np.searchsorted(numbers, wanted)
-    np.minimum(at, numbers.size - 1, out=at)
-    return np.where(numbers[at] == wanted, at, -1).astype(np.int64)
+        return np.full(values.size, -1, np.int64)
+    positions = np.searchsorted(numbers, values)
+    np.minimum(positions, numbers.size - 1, out=positions)
+    return np.where(numbers[positions] == values, positions, -1).astype(np.int64)
 
 
 def add_at(sums: npt.NDArray[np.float32], places: U32s, values: npt.NDArray[np.float32]) -> None:

@@ -30,14 +30,14 @@ def contains(texts: pa.Array | pa.ChunkedArray, piece: str) -> pa.Array | pa.Chu
     validity, offsets, data = texts.buffers()
     bounds = np.frombuffer(offsets, kind)[texts.offset : texts.offset + len(texts) + 1]
     held = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    found = np.zeros(len(texts), np.uint8)
-    wanted = np.frombuffer(piece.encode(), np.uint8)
-    if not loops.find_substring(held, bounds, wanted, found):
+    answers = np.zeros(len(texts), np.uint8)
+    needle = np.frombuffer(piece.encode(), np.uint8)
+    if not loops.find_substring(held, bounds, needle, answers):
         return pc.match_substring(texts, pattern=piece)
     if texts.null_count == 0:
         validity = None
     # Bits begin where those of the texts do: validity is theirs.
-    bits = np.packbits(np.pad(found, (texts.offset % 8, 0)), bitorder="little")
+    bits = np.packbits(np.pad(answers, (texts.offset % 8, 0)), bitorder="little")
     if validity is not None:
         validity = validity.slice(texts.offset // 8)
     buffers = [validity, pa.py_buffer(bits)]

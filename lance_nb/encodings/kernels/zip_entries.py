@@ -90,17 +90,17 @@ def _walk_compiled(
     while True:
         control = np.empty(count, np.uint32)
         value_starts, value_sizes = np.empty(visible, np.int64), np.empty(visible, np.int64)
-        found = loops.walk_entries(
+        entries = loops.walk_entries(
             data, starts, stops, form.control_bytes, form.bits_definition,
             form.definition_visible_max, form.fixed_bytes, form.length_bytes,
             control, value_starts, value_sizes,
         )  # fmt: skip
-        if found is None:
+        if entries is None:
             return None
-        if found[0] <= count and found[1] <= visible:
-            count, visible = found
+        if entries[0] <= count and entries[1] <= visible:
+            count, visible = entries
             return WalkedEntries(control[:count], value_starts[:visible], value_sizes[:visible])
-        count, visible = found
+        count, visible = entries
 
 
 def _step(data: Bytes, rows: Ints, position: Ints, stops: Ints, form: EntryFormat) -> _Step:
@@ -108,22 +108,22 @@ def _step(data: Bytes, rows: Ints, position: Ints, stops: Ints, form: EntryForma
     control = read_words(data, position, form.control_bytes, stops).astype(np.uint32)
     definition = control & np.uint32((1 << form.bits_definition) - 1)
     visible = definition <= form.definition_visible_max
-    at = position + form.control_bytes
+    lengths_at = position + form.control_bytes
     if form.fixed_bytes:
         sizes = np.where(visible, form.fixed_bytes, 0)
     else:
         present = definition == 0
         sizes = np.zeros(rows.size, np.int64)
-        sizes[present] = read_words(data, at[present], form.length_bytes, stops[present])
-        at = at + np.where(present, form.length_bytes, 0)
-    after = at + sizes
-    is_outside = (sizes < 0) | (sizes > stops - at)  # the sum may wrap around
+        sizes[present] = read_words(data, lengths_at[present], form.length_bytes, stops[present])
+        lengths_at = lengths_at + np.where(present, form.length_bytes, 0)
+    after = lengths_at + sizes
+    is_outside = (sizes < 0) | (sizes > stops - lengths_at)  # the sum may wrap around
     if bool(is_outside.any()):
         wrong = int(is_outside.argmax())
-        raise _outside_row(int(sizes[wrong]), int(stops[wrong] - at[wrong]))
+        raise _outside_row(int(sizes[wrong]), int(stops[wrong] - lengths_at[wrong]))
     if bool((after == position).any()):
         raise corrupt("entries of at least one byte", "an empty entry")
-    return _Step(rows, control, visible, at[visible], sizes[visible], after)
+    return _Step(rows, control, visible, lengths_at[visible], sizes[visible], after)
 
 
 def _walk_one_by_one(
@@ -132,36 +132,36 @@ def _walk_one_by_one(
     """Walk few, long rows entry by entry with plain integers."""
     view = memoryview(data.data)
     return [
-        _walk_row(view, int(row), int(at), int(stops[row]), form)
-        for row, at in zip(rows, position, strict=True)
+        _walk_row(view, int(row), int(offset), int(stops[row]), form)
+        for row, offset in zip(rows, position, strict=True)
     ]
 
 
-def _walk_row(view: memoryview, row: int, at: int, stop: int, form: EntryFormat) -> _Step:
+def _walk_row(view: memoryview, row: int, offset: int, stop: int, form: EntryFormat) -> _Step:
     mask = (1 << form.bits_definition) - 1
     control: list[int] = []
     starts: list[int] = []
     sizes: list[int] = []
     visible: list[bool] = []
-    while at < stop:
-        begin = at
-        word = int.from_bytes(view[at : at + form.control_bytes], "little")
-        at += form.control_bytes
+    while offset < stop:
+        begin = offset
+        word = int.from_bytes(view[offset : offset + form.control_bytes], "little")
+        offset += form.control_bytes
         definition = word & mask
         seen = definition <= form.definition_visible_max
         size = form.fixed_bytes if seen else 0
         if not form.fixed_bytes and definition == 0:
-            size = int.from_bytes(view[at : at + form.length_bytes], "little")
-            at += form.length_bytes
+            size = int.from_bytes(view[offset : offset + form.length_bytes], "little")
+            offset += form.length_bytes
         control.append(word)
         visible.append(seen)
         if seen:
-            starts.append(at)
+            starts.append(offset)
             sizes.append(size)
-        at += size
-        if at > stop:
-            raise _outside_row(size, stop - at + size)
-        if at == begin:
+        offset += size
+        if offset > stop:
+            raise _outside_row(size, stop - offset + size)
+        if offset == begin:
             raise corrupt("entries of at least one byte", "an empty entry")
     return _Step(
         np.full(len(control), row, np.int64),

@@ -192,11 +192,11 @@ class ConstantPage:
             self._row_starts = np.flatnonzero(self._rep == num_list_layers(layers))
             if self._rep.size and (not self._row_starts.size or self._row_starts[0]):
                 raise corrupt("a page that begins with a new row", f"level {int(self._rep[0])}")
-            found = int(self._row_starts.size)
+            num_items = int(self._row_starts.size)
         else:
-            found = num_rows if self._definition is None else int(self._definition.size)
-        if found != num_rows:
-            raise corrupt(f"levels for {num_rows} rows", f"{found} rows")
+            num_items = num_rows if self._definition is None else int(self._definition.size)
+        if num_items != num_rows:
+            raise corrupt(f"levels for {num_rows} rows", f"{num_items} rows")
         if (
             self._rep is not None
             and self._definition is not None
@@ -294,8 +294,10 @@ def _raw_levels(levels: PageLevels) -> list[Bytes]:
     if levels.repetition is None and levels.definition is None:
         return []
     empty = np.zeros(0, np.uint8)
-    both = (levels.repetition, levels.definition)
-    return [empty if found is None else found.view(np.uint8) for found in both]
+    level_arrays = (levels.repetition, levels.definition)
+    return [
+        empty if level_array is None else level_array.view(np.uint8) for level_array in level_arrays
+    ]
 
 
 def _all_null_levels(

@@ -231,8 +231,8 @@ class FullZipPage:
         if rows.starts.size == 1:
             bounds = offsets[int(rows.starts[0]) : int(rows.stops[0]) + 1].astype(np.int64)
             return bounds[:-1], bounds[1:]
-        wanted = expand_ranges(rows.starts, rows.stops)
-        return offsets[wanted].astype(np.int64), offsets[wanted + 1].astype(np.int64)
+        row_numbers = expand_ranges(rows.starts, rows.stops)
+        return offsets[row_numbers].astype(np.int64), offsets[row_numbers + 1].astype(np.int64)
 
     def _byte_ranges(self, rows: Rows) -> tuple[Ints, Ints]:
         """Return the byte range of each range of rows. Raises CorruptFileError."""
@@ -261,9 +261,9 @@ class FullZipPage:
             first = int(buffers[0].locate(rows.starts * stride)[0])
             table = data[first : first + rows.num_rows * stride].reshape(-1, stride)
         elif rows.starts.size:
-            wanted = expand_ranges(rows.starts, rows.stops)
+            row_numbers = expand_ranges(rows.starts, rows.stops)
             if buffers[0].span_starts is None:
-                table = data[: data.size // stride * stride].reshape(-1, stride)[wanted]
+                table = data[: data.size // stride * stride].reshape(-1, stride)[row_numbers]
             else:
                 table = data.reshape(-1, stride)
         else:
@@ -424,8 +424,8 @@ def _zip_variable(values: VariableWidth, control: Bytes, levels: PageLevels) -> 
     count, width = levels.num_entries, control.shape[1]
     filled = np.ones(count, np.bool_) if levels.definition is None else levels.definition == 0
     visible = levels.visible
-    kept = filled if visible is None else filled[visible]
-    lengths = np.diff(values.offsets)[kept]
+    visible_values = filled if visible is None else filled[visible]
+    lengths = np.diff(values.offsets)[visible_values]
     sizes = np.zeros(count, np.int64)
     sizes[filled] = lengths
     heads = memory.allocate(count * (width + word)).reshape(count, width + word)
@@ -438,11 +438,11 @@ def _zip_variable(values: VariableWidth, control: Bytes, levels: PageLevels) -> 
         head_bytes = heads[keep]
     head_ends = starts_of(np.where(filled, width + word, width))
     ends = np.concatenate(([0], head_ends[1:][filled], head_ends[-1:]))
-    data = join_rows(((ends, head_bytes), _values_with_end(values, kept, lengths)))
+    data = join_rows(((ends, head_bytes), _values_with_end(values, visible_values, lengths)))
     return data, head_ends + starts_of(sizes)
 
 
-def _values_with_end(values: VariableWidth, kept: Mask, lengths: Ints) -> tuple[Ints, Bytes]:
+def _values_with_end(values: VariableWidth, is_kept: Mask, lengths: Ints) -> tuple[Ints, Bytes]:
     """Return the kept values and an empty one behind them, without copying where none is left out.
 
     Bytes under a null are left out too.
@@ -450,7 +450,7 @@ def _values_with_end(values: VariableWidth, kept: Mask, lengths: Ints) -> tuple[
     ends = starts_of(lengths.astype(np.int64))
     data = values.data
     if int(ends[-1]) != int(values.offsets[-1]):
-        starts = values.offsets[:-1][kept].astype(np.int64)
+        starts = values.offsets[:-1][is_kept].astype(np.int64)
         data = ranges.concatenate(data, starts, lengths.astype(np.int64))
     return np.append(ends, ends[-1]), data
 

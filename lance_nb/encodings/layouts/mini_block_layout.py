@@ -104,12 +104,12 @@ class MiniBlockLayout:
     ) -> tuple[int, ...]:
         """Chunk metadata, dictionary and repetition index are needed before any chunk."""
         _check_buffer_count(layout, shape)
-        wanted = [0]
+        buffer_numbers = [0]
         if layout.HasField("dictionary"):
-            wanted.append(2)
+            buffer_numbers.append(2)
         if layout.repetition_index_depth:
-            wanted.append(len(shape.buffer_sizes) - 1)
-        return tuple(wanted)
+            buffer_numbers.append(len(shape.buffer_sizes) - 1)
+        return tuple(buffer_numbers)
 
     def open(
         self,
@@ -276,10 +276,10 @@ def _encode_chunks(
     has_levels = levels.repetition is not None or levels.definition is not None
     cuts = cut_levels(levels, values.num_values) if has_levels else None
     blocks: list[Parts] = []
-    for name, found in (("rep", levels.repetition), ("def", levels.definition)):
-        if found is None or cuts is None:
+    for name, level_values in (("rep", levels.repetition), ("def", levels.definition)):
+        if level_values is None or cuts is None:
             continue
-        block = FixedWidth(16, found.size, found.view(np.uint8))
+        block = FixedWidth(16, level_values.size, level_values.view(np.uint8))
         compressed = compressors.compress_blocks(block, cuts.counts, options.for_levels)
         getattr(message, f"{name}_compression").CopyFrom(compressed.encoding)
         blocks.append(compressed.blocks)

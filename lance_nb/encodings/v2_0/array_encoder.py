@@ -84,7 +84,8 @@ def encode_places(positions: Ints, sizes: Ints) -> EncodedArray:
     block = PackedStruct(
         positions.size,
         tuple(
-            FixedWidth(64, one.size, one.astype("<u8").view(np.uint8)) for one in (positions, sizes)
+            FixedWidth(64, array.size, array.astype("<u8").view(np.uint8))
+            for array in (positions, sizes)
         ),
     )
     buffers = _Buffers()

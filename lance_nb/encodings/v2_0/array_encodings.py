@@ -319,8 +319,8 @@ class FixedSizeBinary:
         parts = scaled(rows, width)
         bits = _flat_bits(encoding.bytes)
         whole = bits == 8 * width
-        found = yield from codecs.decode(encoding.bytes, rows if whole else parts, page)
-        data = fixed_width(found, 8 * width if whole else 8, "bytes")
+        decoded = yield from codecs.decode(encoding.bytes, rows if whole else parts, page)
+        data = fixed_width(decoded, 8 * width if whole else 8, "bytes")
         offsets = np.arange(rows.num_rows + 1, dtype=np.int64) * width
         return Values(VariableWidth(rows.num_rows, offsets, data))
 
@@ -350,15 +350,15 @@ class Binary:
         self, encoding: encodings.Binary, rows: Rows, page: Page, codecs: ArrayCodecs
     ) -> Steps[Values]:
         """Decode the ends, then the bytes that lie between them."""
-        found, validity = yield from decode_ends(
+        decoded, validity = yield from decode_ends(
             encoding.indices, encoding.null_adjustment, rows, page, codecs
         )
         offsets: Ints = np.zeros(rows.num_rows + 1, np.int64)
-        np.cumsum(found.stops - found.starts, out=offsets[1:])
+        np.cumsum(decoded.stops - decoded.starts, out=offsets[1:])
         data = np.zeros(0, np.uint8)
         if int(offsets[-1]):
-            wanted = merged(found.starts, found.stops)
-            content = yield from codecs.decode(encoding.bytes, wanted, page)
+            regions = merged(decoded.starts, decoded.stops)
+            content = yield from codecs.decode(encoding.bytes, regions, page)
             data = fixed_width(content, 8, "bytes")
         return Values(VariableWidth(rows.num_rows, offsets, data), validity)
 
@@ -404,7 +404,7 @@ class Dictionary:
         count = encoding.num_dictionary_items
         zero: Ints = np.zeros(min(count, 1), np.int64)
         every = Rows(zero, zero + count)
-        found, items = yield from together(
+        decoded, items = yield from together(
             [
                 codecs.decode(encoding.indices, rows, page),
                 codecs.decode(encoding.items, every, page),
@@ -412,8 +412,8 @@ class Dictionary:
         )
         if isinstance(items.block, ItemRanges):
             raise corrupt("plain items in a dictionary", "lists")
-        indices = _unsigned(found)
-        validity = found.validity
+        indices = _unsigned(decoded)
+        validity = decoded.validity
         if not page.keeps_dictionary:
             validity = _both(validity, indices != 0)
             indices = np.where(indices == 0, indices, indices - indices.dtype.type(1))
@@ -502,9 +502,9 @@ class PackedStructs:
         row_bytes = sum(widths)
         if not 0 < row_bytes < _ROW_BYTES_MAX:
             raise corrupt(f"packed rows of 1 to {_ROW_BYTES_MAX} bytes", f"{row_bytes} bytes")
-        wanted = scaled(rows, row_bytes)
+        byte_rows = scaled(rows, row_bytes)
         region = page.region(encoding.buffer)
-        data = yield from read_ranges(region, wanted.starts, wanted.stops)
+        data = yield from read_ranges(region, byte_rows.starts, byte_rows.stops)
         grid = data.reshape(rows.num_rows, row_bytes)
         children: list[DataBlock] = []
         position = 0
@@ -601,8 +601,8 @@ def decode_ends(
     if not rows.starts.size:
         return ItemRanges(none, none), None
     needed = merged(np.maximum(rows.starts - 1, 0), rows.stops)
-    found = yield from codecs.decode(indices, needed, page)
-    ends = _end_words(found)
+    indices_block = yield from codecs.decode(indices, needed, page)
+    ends = _end_words(indices_block)
     adjustment = np.uint64(null_adjustment)
     is_null = ends >= adjustment
     if bool(is_null.any()):
@@ -634,7 +634,7 @@ def _end_words(values: Values) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         raise corrupt("ends of values as whole numbers", type(block).__name__)
     if values.validity is not None:
         raise corrupt("ends of values without nulls", "nulls")
-    found: np.ndarray[tuple[int], np.dtype[np.uint64]] = block.data.view(
+    words: np.ndarray[tuple[int], np.dtype[np.uint64]] = block.data.view(
         f"<u{block.bits_per_value // 8}"
     ).astype(np.uint64, copy=False)
-    return found
+    return words

@@ -67,10 +67,10 @@ class Page:
         kinds = (self.page_buffers, self.column_buffers, self.file_buffers)
         if buffer.buffer_type >= len(kinds):
             raise corrupt("a page, column or file buffer", f"buffer type {buffer.buffer_type}")
-        found = kinds[buffer.buffer_type]
-        if buffer.buffer_index >= len(found):
-            raise corrupt(f"a buffer number below {len(found)}", str(buffer.buffer_index))
-        return found[buffer.buffer_index]
+        region_text = kinds[buffer.buffer_type]
+        if buffer.buffer_index >= len(region_text):
+            raise corrupt(f"a buffer number below {len(region_text)}", str(buffer.buffer_index))
+        return region_text[buffer.buffer_index]
 
 
 class ArrayCodecs(Protocol):
@@ -93,8 +93,8 @@ class ArrayCodec(Protocol):
 def scaled(rows: Rows, factor: int) -> Rows:
     """Return the parts of rows that are ``factor`` values each. Raises CorruptFileError."""
     if rows.stops.size and int(rows.stops[-1]) * factor > VALUES_MAX:
-        found = f"{int(rows.stops[-1])} times {factor}"
-        raise corrupt(f"at most {VALUES_MAX} values in a page", found)
+        product = f"{int(rows.stops[-1])} times {factor}"
+        raise corrupt(f"at most {VALUES_MAX} values in a page", product)
     return Rows(rows.starts * factor, rows.stops * factor)
 
 
@@ -104,13 +104,13 @@ def check_free(num_values: int) -> None:
         raise corrupt(f"at most {FREE_VALUES_MAX} values without bytes", str(num_values))
 
 
-def fixed_width(values: Values, bits: int, what: str) -> Bytes:
+def fixed_width(values: Values, bits: int, subject: str) -> Bytes:
     """Return the data of non-null values of ``bits`` bits. Raises CorruptFileError."""
     block = values.block
     if not isinstance(block, FixedWidth) or block.bits_per_value != bits:
-        raise corrupt(f"{what} of {bits} bits each", _described(block))
+        raise corrupt(f"{subject} of {bits} bits each", _described(block))
     if values.validity is not None:
-        raise corrupt(f"{what} without nulls", "nulls")
+        raise corrupt(f"{subject} without nulls", "nulls")
     return block.data
 
 

@@ -60,9 +60,9 @@ def heads_of(column: pa.Array, limit: int) -> Iterator[tuple[bytes, int] | None]
     valid = validity_of(column)
     starts, stops, data = _places(column)
     view = memoryview(b"" if data is None else data)
-    for at in range(len(column)):
-        if valid[at]:
-            first, stop = int(starts[at]), int(stops[at])
+    for row in range(len(column)):
+        if valid[row]:
+            first, stop = int(starts[row]), int(stops[row])
             yield view[first : min(stop, first + limit)].tobytes(), stop - first
         else:
             yield None

@@ -151,10 +151,10 @@ def _binary(head: bytes, size_bytes: int, hex_bytes: int) -> str:
     """Size and first bytes; of a picture or a sound what it is as well."""
     if not size_bytes:
         return "0 B"
-    found = media_of(head, size_bytes)
-    known = "" if found.kind == "bytes" else f"{found.label} · "
+    media = media_of(head, size_bytes)
+    label = "" if media.kind == "bytes" else f"{media.label} · "
     more = text.ELLIPSIS if size_bytes > hex_bytes else ""
-    return f"{known}{text.size(size_bytes)} · {head[:hex_bytes].hex(' ')}{more}"
+    return f"{label}{text.size(size_bytes)} · {head[:hex_bytes].hex(' ')}{more}"
 
 
 def _budgeted(tokens: Iterator[str], budget: int) -> Iterator[str]:
@@ -194,10 +194,10 @@ def _inner(scalar: Any) -> pa.Scalar:
 
 def _list_tokens(values: pa.Array, depth: int) -> Iterator[str]:
     yield "["
-    for at in range(min(len(values), MAX_ITEMS)):
-        if at:
+    for index in range(min(len(values), MAX_ITEMS)):
+        if index:
             yield ", "
-        yield from _tokens(values[at], depth + 1)
+        yield from _tokens(values[index], depth + 1)
     if len(values) > MAX_ITEMS:
         yield f", {text.ELLIPSIS} {text.count(len(values))} items"
     yield "]"
@@ -205,12 +205,12 @@ def _list_tokens(values: pa.Array, depth: int) -> Iterator[str]:
 
 def _struct_tokens(scalar: Any, depth: int) -> Iterator[str]:
     yield "{"
-    for at in range(min(scalar.type.num_fields, MAX_ITEMS)):
-        if at:
+    for index in range(min(scalar.type.num_fields, MAX_ITEMS)):
+        if index:
             yield ", "
-        yield _quoted(scalar.type.field(at).name)
+        yield _quoted(scalar.type.field(index).name)
         yield ": "
-        yield from _tokens(scalar[at], depth + 1)
+        yield from _tokens(scalar[index], depth + 1)
     if scalar.type.num_fields > MAX_ITEMS:
         yield f", {text.ELLIPSIS}"
     yield "}"
@@ -219,12 +219,12 @@ def _struct_tokens(scalar: Any, depth: int) -> Iterator[str]:
 def _map_tokens(scalar: Any, depth: int) -> Iterator[str]:
     entries = scalar.values
     yield "{"
-    for at in range(min(len(entries), MAX_ITEMS)):
-        if at:
+    for index in range(min(len(entries), MAX_ITEMS)):
+        if index:
             yield ", "
-        yield from _tokens(entries[at][0], depth + 1)
+        yield from _tokens(entries[index][0], depth + 1)
         yield ": "
-        yield from _tokens(entries[at][1], depth + 1)
+        yield from _tokens(entries[index][1], depth + 1)
     if len(entries) > MAX_ITEMS:
         yield f", {text.ELLIPSIS} {text.count(len(entries))} items"
     yield "}"
@@ -272,4 +272,4 @@ def blob_texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
     import pyarrow.compute as pc
 
     sizes = pc.struct_field(plain(column), "size").to_pylist()
-    return [None if one is None else text.size(one) for one in sizes]
+    return [None if size is None else text.size(size) for size in sizes]

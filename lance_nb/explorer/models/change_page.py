@@ -89,8 +89,8 @@ class Changes:
             self,
             kinds=self.kinds[:count],
             new=self.new.slice(0, count),
-            old={at: column.slice(0, count) for at, column in self.old.items()},
-            masks={at: mask[:count] for at, mask in self.masks.items()},
+            old={index: column.slice(0, count) for index, column in self.old.items()},
+            masks={index: mask[:count] for index, mask in self.masks.items()},
         )
 
 
@@ -115,7 +115,8 @@ class ChangePage:
             "split": len(self.page.buffers),
             "kinds": self.window.kinds,
             "marks": [
-                [at, order, self.window.masks[at]] for order, at in enumerate(self.window.old)
+                [index, order, self.window.masks[index]]
+                for order, index in enumerate(self.window.old)
             ],
         }
 
@@ -124,27 +125,27 @@ def change_page(
     window: Changes, offset: int, first_column: int = 0, max_bytes: int = MAX_PAGE_BYTES
 ) -> ChangePage:
     """Lay a window out, cut to the limit."""
-    made = _laid_out(window, offset, first_column)
-    while made.page.size_bytes + made.old.size_bytes > max_bytes and made.page.num_rows > 1:
-        made = _laid_out(made.window.head(made.page.num_rows // 2), offset, first_column)
-    return made
+    page = _laid_out(window, offset, first_column)
+    while page.page.size_bytes + page.old.size_bytes > max_bytes and page.page.num_rows > 1:
+        page = _laid_out(page.window.head(page.page.num_rows // 2), offset, first_column)
+    return page
 
 
 def _laid_out(window: Changes, offset: int, first_column: int) -> ChangePage:
     page = page_of(window.new, offset, first_column)
-    names = [window.new.schema.names[at] for at in window.old]
+    names = [window.new.schema.names[index] for index in window.old]
     old = page_of(pa.Table.from_arrays(list(window.old.values()), names=names), offset)
     if window.plain:
         places = list(window.old)
-        page = _plain(page, [at in window.numeric for at in range(len(page.columns))])
-        old = _plain(old, [at in window.numeric for at in places])
+        page = _plain(page, [index in window.numeric for index in range(len(page.columns))])
+        old = _plain(old, [index in window.numeric for index in places])
     return ChangePage(window, page, old)
 
 
 def _plain(page: RowPage, numeric: list[bool]) -> RowPage:
     columns = tuple(
-        replace(one, type="", extra=one.extra | {"look": "number" if right else "plain"})
-        for one, right in zip(page.columns, numeric, strict=True)
+        replace(column, type="", extra=column.extra | {"look": "number" if right else "plain"})
+        for column, right in zip(page.columns, numeric, strict=True)
     )
     return replace(page, columns=columns)
 
@@ -166,9 +167,9 @@ def kinds_of(args: Mapping[str, Any]) -> tuple[str, ...]:
     names = args.get("kinds")
     if names is None:
         return KINDS
-    if not isinstance(names, list) or not names or any(one not in KINDS for one in names):
+    if not isinstance(names, list) or not names or any(name not in KINDS for name in names):
         raise InvalidInputError(f"kinds must be a list with any of {', '.join(KINDS)}")
-    return tuple(one for one in KINDS if one in names)
+    return tuple(kind for kind in KINDS if kind in names)
 
 
 def changed_rows(
@@ -181,22 +182,24 @@ def changed_rows(
     limit, offset = min(window.limit, MAX_ROWS), window.offset
     if CHANGED in kinds:
         diff.compare(offset + limit, progress=progress)
-    names = [one.name for one in diff.column_pairs][window.first_column :][: window.num_columns]
+    names = [column_pair.name for column_pair in diff.column_pairs][window.first_column :][
+        : window.num_columns
+    ]
     table = diff.rows(limit=limit, offset=offset, kinds=kinds, show=names).read_all()
-    found: list[str] = table.column(0).to_pylist()
+    row_kinds: list[str] = table.column(0).to_pylist()
     new = table.select(range(table.num_columns - len(names), table.num_columns))
-    old, masks = _old_cells(diff, found.count(CHANGED), offset, names)
+    old, masks = _old_cells(diff, row_kinds.count(CHANGED), offset, names)
     new, old = _shortened(new, old, masks, GRID_CHARS)
-    changes = Changes("".join(GLYPHS[one] for one in found), new, old, masks)
+    changes = Changes("".join(GLYPHS[kind] for kind in row_kinds), new, old, masks)
     return ChangedRows(change_page(changes, offset, window.first_column), known_rows(diff))
 
 
 def known_rows(diff: Diff) -> dict[str, Any]:
     """Tell how many rows are known to differ; when all are compared, the changed cells too."""
-    found = diff.found()
-    cells = dict(diff.summary().cells) if found.is_finished else {}
+    cached = diff.found()
+    cells = dict(diff.summary().cells) if cached.is_finished else {}
     most = sorted(cells.items(), key=lambda item: -item[1])[:MAX_CELLS]
-    return asdict(found) | {"cells": [[text.name(name), count] for name, count in most]}
+    return asdict(cached) | {"cells": [[text.name(name), count] for name, count in most]}
 
 
 def _old_cells(
@@ -205,9 +208,9 @@ def _old_cells(
     """Return the old values of changed cells by place of the column, and which cells these are."""
     key = diff.matched_by.key
     valued = [
-        one.name
-        for one in diff.column_pairs
-        if one.is_shared and one.name in names and one.name not in key
+        pair.name
+        for pair in diff.column_pairs
+        if pair.is_shared and pair.name in names and pair.name not in key
     ]
     if not count or not valued:
         return {}, {}
@@ -219,9 +222,9 @@ def _old_cells(
         column = _whole(cells.column(first + number))
         valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
         if valid.any():
-            at = names.index(name)
-            old[at] = column.flatten()[0]
-            masks[at] = "".join("1" if one else "0" for one in valid)
+            index = names.index(name)
+            old[index] = column.flatten()[0]
+            masks[index] = "".join("1" if is_valid else "0" for is_valid in valid)
     return old, masks
 
 
@@ -230,14 +233,14 @@ def _shortened(
 ) -> tuple[pa.Table, dict[int, pa.Array]]:
     """Cut long texts that changed to where they differ; rows that changed come first in ``new``."""
     cut: dict[int, pa.Array] = {}
-    for at, before in old.items():
-        column = new.column(at)
+    for index, before in old.items():
+        column = new.column(index)
         after = pa.concat_arrays(column.slice(0, len(before)).chunks)
-        differs = np.frombuffer(masks[at].encode(), np.uint8) == ord("1")
-        cut[at], shown = excerpts(before, after, differs, chars)
+        differs = np.frombuffer(masks[index].encode(), np.uint8) == ord("1")
+        cut[index], shown = excerpts(before, after, differs, chars)
         if shown is not after:
             chunks = [shown, *column.slice(len(before)).chunks]
-            new = new.set_column(at, new.field(at), pa.chunked_array(chunks, column.type))
+            new = new.set_column(index, new.field(index), pa.chunked_array(chunks, column.type))
     return new, cut
 
 
@@ -255,22 +258,22 @@ def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
     ``branch`` and ``version`` are those that have the row, ``fragment`` and ``offset`` its address
     there, ``position`` its place among their rows. Raises InvalidInputError.
     """
-    found = diff.rows(limit=1, offset=row, kinds=kinds, show=()).read_all()
-    if not found.num_rows:
+    changed_columns = diff.rows(limit=1, offset=row, kinds=kinds, show=()).read_all()
+    if not changed_columns.num_rows:
         raise InvalidInputError(f"row {row:,} of this kind does not exist")
-    changed = set(found.column(found.num_columns - 1)[0].as_py() or ())
-    every = [one.name for one in diff.column_pairs]
-    names = [name for at, name in enumerate(every) if at < MAX_SHOWN or name in changed]
+    changed = set(changed_columns.column(changed_columns.num_columns - 1)[0].as_py() or ())
+    every = [column_pair.name for column_pair in diff.column_pairs]
+    names = [name for index, name in enumerate(every) if index < MAX_SHOWN or name in changed]
     names = names[: 2 * MAX_SHOWN]
     table = diff.rows(limit=1, offset=row, kinds=kinds, show=names).read_all()
     kind = table.column(0)[0].as_py()
-    ids = found.num_columns - 3
+    ids = changed_columns.num_columns - 3
     shown = table.select(range(table.num_columns - len(names), table.num_columns))
     old: dict[int, pa.Array] = {}
     if kind == CHANGED:
         old, masks = _old_cells(diff, 1, row, names)
         shown, old = _shortened(shown, old, masks, TEXT_CHARS)
-    before = pa.Table.from_arrays(list(old.values()), names=[names[at] for at in old])
+    before = pa.Table.from_arrays(list(old.values()), names=[names[index] for index in old])
     branch, version = diff.a if kind == REMOVED else diff.b
     address = table.column(1 + ids)[0].as_py()
     return {
@@ -292,14 +295,14 @@ def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
 def position_of(snapshot: Snapshot, address: int) -> int | None:
     """Return the place of a live row among all rows of a version, None when it is not there."""
     fragments = snapshot.manifest.fragments
-    at = fragments.position_of(address >> 32)
-    if at is None:
+    position = fragments.position_of(address >> 32)
+    if position is None:
         return None
-    offsets = live_offsets(snapshot, fragments[at])
+    offsets = live_offsets(snapshot, fragments[position])
     place = int(np.searchsorted(offsets, address & 0xFFFFFFFF))
     if place == len(offsets) or int(offsets[place]) != address & 0xFFFFFFFF:
         return None
-    return int(live_counts(snapshot)[:at].sum()) + place
+    return int(live_counts(snapshot)[:position].sum()) + place
 
 
 _DAMAGED = "Damaged"
@@ -340,7 +343,7 @@ def _window(rows: Sequence[Row], columns: Sequence[_Column]) -> Changes:
     """Lay rows out: what is, what was, and where the two differ in a row that changed."""
     kinds = [str(row.get("change") or "") for row in rows]
     arrays, old, masks = [], {}, {}
-    for at, column in enumerate(columns):
+    for index, column in enumerate(columns):
         before = [None if column.old is None else column.old(row) for row in rows]
         after = [column.new(row) for row in rows]
         if column.old is None:
@@ -352,16 +355,16 @@ def _window(rows: Sequence[Row], columns: Sequence[_Column]) -> Changes:
         )
         mask = [k in _CHANGED and b != a for k, b, a in zip(kinds, before, after, strict=True)]
         if any(mask):
-            old[at] = _array(before)
-            masks[at] = "".join("1" if one else "0" for one in mask)
+            old[index] = _array(before)
+            masks[index] = "".join("1" if is_changed else "0" for is_changed in mask)
     names = [column.title for column in columns]
     glyphs = "".join(GLYPHS.get(kind, " ") for kind in kinds)
-    numeric = frozenset(at for at, column in enumerate(columns) if column.numeric)
+    numeric = frozenset(index for index, column in enumerate(columns) if column.numeric)
     return Changes(glyphs, pa.Table.from_arrays(arrays, names=names), old, masks, True, numeric)
 
 
 def _array(values: Sequence[Any]) -> pa.Array:
-    return pa.array([None if one is None else str(one) for one in values], pa.string())
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 def _both(name: str) -> tuple[Callable[[Row], Any], Callable[[Row], Any]]:
@@ -392,7 +395,7 @@ def _joined(name: str) -> Callable[[Row], Any]:
 
 def _transactions(diff: Diff, span: slice, _kinds: object) -> Level:
     versions = versions_between(diff.ends)[::-1]
-    sides = {one.side for one in versions}
+    sides = {version.side for version in versions}
     columns = [
         _Column("version", lambda row: text.ref_label(row["branch"], row["version"])),
         _Column("operation", _field("operation")),
@@ -404,26 +407,34 @@ def _transactions(diff: Diff, span: slice, _kinds: object) -> Level:
         columns.insert(1, _Column("side", lambda row: row["side"].upper()))
     chosen = versions[span]
     rows = _described(diff, chosen)
-    places = tuple({"branch": one.branch, "version": one.version} for one in chosen)
+    places = tuple({"branch": version.branch, "version": version.version} for version in chosen)
     return Level(len(versions), _window(rows, columns), places)
 
 
 def _described(diff: Diff, versions: Sequence[VersionBetween]) -> list[Row]:
     """Describe versions; one that cannot be read does not hide the others."""
     try:
-        found = transactions_table(diff.ends, versions).to_pylist()
+        descriptions = transactions_table(diff.ends, versions).to_pylist()
     except LanceError as error:
         if len(versions) == 1:
             return [_unread(versions[0], text.line(str(error), 200))]
         middle = len(versions) // 2
         return _described(diff, versions[:middle]) + _described(diff, versions[middle:])
-    known = {(row["branch"], row["version"]): row for row in found}
-    gone = "cleaned up since"
-    return [known.get((one.branch, one.version)) or _unread(one, gone) for one in versions]
+    described = {(row["branch"], row["version"]): row for row in descriptions}
+    reason = "cleaned up since"
+    return [
+        described.get((version.branch, version.version)) or _unread(version, reason)
+        for version in versions
+    ]
 
 
-def _unread(one: VersionBetween, why: str) -> Row:
-    place = {"side": one.side, "branch": one.branch, "version": one.version, "timestamp": None}
+def _unread(version: VersionBetween, why: str) -> Row:
+    place = {
+        "side": version.side,
+        "branch": version.branch,
+        "version": version.version,
+        "timestamp": None,
+    }
     return place | {"operation": _DAMAGED, "description": why, "message": None}
 
 
@@ -448,8 +459,8 @@ def _sliced(table: pa.Table, span: slice, columns: Sequence[_Column]) -> Level:
 
 
 def _fragments(diff: Diff, span: slice, kinds: Sequence[str] | None) -> Level:
-    found = fragment_changes(diff.ends, diff.match, CHANGES if kinds is None else kinds)
-    rows = found.table(span.start, span.stop).to_pylist()
+    changes = fragment_changes(diff.ends, diff.match, CHANGES if kinds is None else kinds)
+    rows = changes.table(span.start, span.stop).to_pylist()
     columns = [
         _Column("fragment", lambda row: str(row["fragment_id"]), numeric=True),
         _Column("rows", *_counts("rows"), numeric=True),
@@ -460,15 +471,15 @@ def _fragments(diff: Diff, span: slice, kinds: Sequence[str] | None) -> Level:
         _Column("what differs", _what_differs),
     ]
     places = tuple({"fragment": row["fragment_id"]} for row in rows)
-    return Level(found.num_fragments, _window(rows, columns), places)
+    return Level(changes.num_fragments, _window(rows, columns), places)
 
 
 def _deleted(row: Row) -> str | None:
     """Return the deleted rows of a fragment, before and after where they differ."""
     before, after = (row[f"deleted_{when}"] for when in ("before", "after"))
     if before is None or after is None or before == after:
-        one = before if after is None else after
-        return None if one is None else text.count(one)
+        fragment = before if after is None else after
+        return None if fragment is None else text.count(fragment)
     return f"{text.count(before)} → {text.count(after)}"
 
 
@@ -479,26 +490,26 @@ def _what_differs(row: Row) -> str:
 
 def fragment_files(diff: Diff, row: int, kinds: Sequence[str] | None) -> dict[str, Any]:
     """Return the data files that came or went with one fragment of the level."""
-    found = fragment_changes(diff.ends, diff.match, CHANGES if kinds is None else kinds)
-    rows = found.files(row, row + 1).slice(0, MAX_ROWS).to_pylist()
+    changes = fragment_changes(diff.ends, diff.match, CHANGES if kinds is None else kinds)
+    rows = changes.files(row, row + 1).slice(0, MAX_ROWS).to_pylist()
     return {
         "files": [
             {
-                "kind": GLYPHS[one["change"]],
-                "path": text.line(one["path"], 300),
+                "kind": GLYPHS[row["change"]],
+                "path": text.line(row["path"], 300),
                 "size": "size unknown"
-                if one["size_bytes"] is None
-                else text.size(one["size_bytes"]),
-                "format": one["file_version"],
-                "columns": text.line(", ".join(one["columns"][:MAX_ROWS])),
+                if row["size_bytes"] is None
+                else text.size(row["size_bytes"]),
+                "format": row["file_version"],
+                "columns": text.line(", ".join(row["columns"][:MAX_ROWS])),
             }
-            for one in rows
+            for row in rows
         ]
     }
 
 
 def _deletions(diff: Diff, span: slice, _kinds: object) -> Level:
-    pairs = [one for one in diff.match.changed if one.deletions_differ]
+    pairs = [pair for pair in diff.match.changed if pair.deletions_differ]
     rows = [
         row | {"change": "changed"} for row in deletions_table(diff.ends, pairs[span]).to_pylist()
     ]

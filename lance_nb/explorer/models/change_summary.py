@@ -69,20 +69,20 @@ class DiffCache:
 
         Raises VersionNotFoundError, InvalidInputError and ColumnNotFoundError for a bad key.
         """
-        wanted = a, b, key
-        found = self._diffs.get(wanted)
-        if found is None:
-            found = self._diffs[wanted] = self.passing(a, b, key)
+        key_of_diff = a, b, key
+        diff = self._diffs.get(key_of_diff)
+        if diff is None:
+            diff = self._diffs[key_of_diff] = self.passing(a, b, key)
             while len(self._diffs) > MAX_DIFFS:
                 self._diffs.popitem(last=False)
-        self._diffs.move_to_end(wanted)
-        return found
+        self._diffs.move_to_end(key_of_diff)
+        return diff
 
     def passing(self, a: Place, b: Place, key: Key = None) -> Diff:
         """Compare as ``diff`` does, but do not remember it: others were looked at longer."""
-        found = self._diffs.get((a, b, key))
-        if found is not None:
-            return found
+        diff = self._diffs.get((a, b, key))
+        if diff is not None:
+            return diff
         return compared_source(self._session.open(b)).diff(self._session.open(a), key=key)
 
 
@@ -92,7 +92,7 @@ def key_of(args: Mapping[str, Any]) -> Key:
     if names is None:
         return None
     fits = isinstance(names, list) and 0 < len(names) <= MAX_KEY
-    if not fits or not all(isinstance(one, str) and len(one) <= MAX_NAME_CHARS for one in names):
+    if not fits or not all(isinstance(name, str) and len(name) <= MAX_NAME_CHARS for name in names):
         raise InvalidInputError(f"key must be a list of up to {MAX_KEY} names of columns")
     return tuple(names)
 
@@ -142,26 +142,45 @@ class ChangeCounts:
 
 def change_counts(diff: Diff, uri: str) -> ChangeCounts:
     """Count what differs, from the manifests; ``uri`` is what opens the dataset."""
-    one = diff.counts
+    counts = diff.counts
     chips = (
-        Chip("rows", "Rows", one.rows_in, one.rows_out, 0, not one.rows_exact, _rows_note(one)),
-        Chip("drift", "Drift"),
-        Chip("schema", "Schema", one.fields_added, one.fields_removed, one.fields_changed),
-        Chip("transactions", "Transactions", note=str(one.transactions)),
         Chip(
-            "fragments", "Fragments", one.fragments_added, one.fragments_removed,
-            one.fragments_changed,
+            "rows",
+            "Rows",
+            counts.rows_in,
+            counts.rows_out,
+            0,
+            not counts.rows_exact,
+            _rows_note(counts),
         ),
-        Chip("deletions", "Deletions", one.rows_undeleted, one.rows_deleted),
-        Chip("indices", "Indices", one.indices_added, one.indices_removed, one.indices_changed),
-        Chip("config", "Settings", one.config_added, one.config_removed, one.config_changed),
-    )  # fmt: skip
+        Chip("drift", "Drift"),
+        Chip("schema", "Schema", counts.fields_added, counts.fields_removed, counts.fields_changed),
+        Chip("transactions", "Transactions", note=str(counts.transactions)),
+        Chip(
+            "fragments",
+            "Fragments",
+            counts.fragments_added,
+            counts.fragments_removed,
+            counts.fragments_changed,
+        ),
+        Chip("deletions", "Deletions", counts.rows_undeleted, counts.rows_deleted),
+        Chip(
+            "indices",
+            "Indices",
+            counts.indices_added,
+            counts.indices_removed,
+            counts.indices_changed,
+        ),
+        Chip(
+            "config", "Settings", counts.config_added, counts.config_removed, counts.config_changed
+        ),
+    )
     return ChangeCounts(diff, uri, chips)
 
 
-def _rows_note(one: DiffCounts) -> str:
+def _rows_note(counts: DiffCounts) -> str:
     """Say what the manifests leave open."""
-    if one.rows_exact or one.rows_in or one.rows_out:
+    if counts.rows_exact or counts.rows_in or counts.rows_out:
         return ""
     return "values may differ"
 
@@ -174,25 +193,25 @@ def _fork(diff: Diff) -> dict[str, Any] | None:
     past = diff.ancestor
     if not sides["a"] or (past is not None and past.branch == diff.a[0] == diff.b[0]):
         return None
-    known = {"a_side": sides["a"], "b_side": sides["b"]}
+    fork = {"a_side": sides["a"], "b_side": sides["b"]}
     if past is None:
-        return known | {"label": "", "branch": None, "version": None}
+        return fork | {"label": "", "branch": None, "version": None}
     label = text.ref_label(past.branch, past.version)
-    return known | {"label": label, "branch": past.branch, "version": past.version}
+    return fork | {"label": label, "branch": past.branch, "version": past.version}
 
 
 def diff_code(diff: Diff, uri: str) -> dict[str, str]:
     """Return the expressions that make the same diff, in Python and as a magic."""
     key = diff.matched_by
-    asked: dict[str, object] = {}
+    arguments: dict[str, object] = {}
     if key.reason.startswith("the key that was given"):
-        asked["key"] = list(key.key)
+        arguments["key"] = list(key.key)
     elif key.reason.startswith("asked for"):
-        asked["key"] = "_rowid" if key.is_row_id else "_rowaddr"
-    ends = (one[1] if one[0] is None else one for one in (diff.a, diff.b))
-    python = Python("lance_nb.diff").call(uri, *ends, **asked)
-    columns = list(key.key) if key.key and asked else None
-    places = "..".join(refs.place_word(*one) for one in (diff.a, diff.b))
+        arguments["key"] = "_rowid" if key.is_row_id else "_rowaddr"
+    ends = (place[1] if place[0] is None else place for place in (diff.a, diff.b))
+    python = Python("lance_nb.diff").call(uri, *ends, **arguments)
+    columns = list(key.key) if key.key and arguments else None
+    places = "..".join(refs.place_word(*place) for place in (diff.a, diff.b))
     if columns is not None and not can_be_listed(columns):
         return offered(python, PYTHON_ONLY)
     named = None if columns is None else ",".join(columns)
@@ -203,28 +222,28 @@ def change_drift(
     diff: Diff, first: int, count: int, *, exact: bool = False, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Profile some of the columns that both versions have, ``num_columns`` of them in all."""
-    shared = [one for one in diff.column_pairs if one.a is not None and one.b is not None]
+    shared = [pair for pair in diff.column_pairs if pair.a is not None and pair.b is not None]
     chosen = shared[first : first + min(count, MAX_COLUMNS)]
-    names = [one.name for one in chosen]
-    found = diff.drift(names, sample=SAMPLE_ROWS, exact=exact, progress=progress)
-    types = {one.name: one.arrow.type for one in chosen}
+    names = [pair.name for pair in chosen]
+    drifts = diff.drift(names, sample=SAMPLE_ROWS, exact=exact, progress=progress)
+    types = {pair.name: pair.arrow.type for pair in chosen}
     return {
         "num_columns": len(shared),
-        "columns": [_column(one, types[one.name]) for one in found],
+        "columns": [_column(drift, types[drift.name]) for drift in drifts],
     }
 
 
-def _column(one: ColumnDrift, kind: pa.DataType) -> dict[str, Any]:
-    sides = (one.before, one.after)
+def _column(drift: ColumnDrift, kind: pa.DataType) -> dict[str, Any]:
+    sides = (drift.before, drift.after)
     most = max((_share(count, side) for side in sides for count in side.histogram), default=0.0)
     return {
-        "name": text.name(one.name),
+        "name": text.name(drift.name),
         "type": type_label(kind),
-        "kind": one.kind,
-        "psi": None if one.psi is None else round(one.psi, 4),
-        "labels": [text.line(label, _LABEL_CHARS) for label in one.labels],
-        "before": _side(one.before, one.kind, kind, most),
-        "after": _side(one.after, one.kind, kind, most),
+        "kind": drift.kind,
+        "psi": None if drift.psi is None else round(drift.psi, 4),
+        "labels": [text.line(label, _LABEL_CHARS) for label in drift.labels],
+        "before": _side(drift.before, drift.kind, kind, most),
+        "after": _side(drift.after, drift.kind, kind, most),
     }
 
 
@@ -232,16 +251,16 @@ def _share(count: int, side: ColumnProfile) -> float:
     return count / side.num_sampled if side.num_sampled else 0.0
 
 
-def _side(side: ColumnProfile, what: str, kind: pa.DataType, most: float) -> dict[str, Any]:
+def _side(side: ColumnProfile, subject: str, kind: pa.DataType, most: float) -> dict[str, Any]:
     def shown(value: float | None) -> str:
-        return "–" if value is None else _value(value, what, kind)
+        return "–" if value is None else _value(value, subject, kind)
 
     facts = [["null", text.share(side.null_count, side.num_sampled)]]
-    if what not in ("vector", "other"):
+    if subject not in ("vector", "other"):
         distinct = "many" if side.distinct is None else text.count(side.distinct)
         facts.append(["distinct", distinct])
-    if what in ("number", "time", "vector"):
-        norm = "norm, " if what == "vector" else ""
+    if subject in ("number", "time", "vector"):
+        norm = "norm, " if subject == "vector" else ""
         facts += [
             [f"{norm}min", shown(side.minimum)],
             [f"{norm}mean", shown(side.mean)],
@@ -257,9 +276,9 @@ def _side(side: ColumnProfile, what: str, kind: pa.DataType, most: float) -> dic
     }
 
 
-def _value(value: float, what: str, kind: pa.DataType) -> str:
+def _value(value: float, subject: str, kind: pa.DataType) -> str:
     """Say a number; a time in its own form."""
-    if what == "time":
+    if subject == "time":
         try:
             stored = pa.scalar(int(value), pa.int32() if kind.bit_width == 32 else pa.int64())
             return cells.scalar_text(stored.cast(kind), _LABEL_CHARS)

@@ -44,16 +44,16 @@ class ColumnChoice:
     shown: frozenset[str] | None = None
     hidden: frozenset[str] = frozenset()
 
-    def names(self, known: Sequence[str]) -> list[str]:
+    def names(self, column_names: Sequence[str]) -> list[str]:
         """Return the columns shown of those that a version has, in the order of the grid."""
-        pinned = self.pinned_of(known)
+        pinned = self.pinned_of(column_names)
         first = set(pinned)
-        return pinned + [name for name in known if name not in first and self._shows(name)]
+        return pinned + [name for name in column_names if name not in first and self._shows(name)]
 
-    def pinned_of(self, known: Sequence[str]) -> list[str]:
+    def pinned_of(self, column_names: Sequence[str]) -> list[str]:
         """Return the pinned columns of those that a version has."""
-        there = set(known)
-        return [name for name in self.pinned if name in there]
+        known_names = set(column_names)
+        return [name for name in self.pinned if name in known_names]
 
     def _shows(self, name: str) -> bool:
         return name in self.shown if self.shown is not None else name not in self.hidden
@@ -61,21 +61,21 @@ class ColumnChoice:
 
 def column_choice_of(args: Mapping[str, Any]) -> ColumnChoice | None:
     """Take a choice of columns from the arguments of a request. Raises InvalidInputError."""
-    wanted = args.get("choice")
-    if wanted is None:
+    choice = args.get("choice")
+    if choice is None:
         return None
-    if not isinstance(wanted, Mapping):
+    if not isinstance(choice, Mapping):
         raise InvalidInputError("choice must be an object {pinned, shown, hidden}")
-    shown = wanted.get("shown")
+    shown = choice.get("shown")
     return ColumnChoice(
-        tuple(dict.fromkeys(_names(wanted, "pinned"))),
-        None if shown is None else frozenset(_names(wanted, "shown")),
-        frozenset(_names(wanted, "hidden")),
+        tuple(dict.fromkeys(_names(choice, "pinned"))),
+        None if shown is None else frozenset(_names(choice, "shown")),
+        frozenset(_names(choice, "hidden")),
     )
 
 
-def _names(wanted: Mapping[str, Any], key: str) -> list[str]:
-    names = wanted.get(key, [])
+def _names(choice: Mapping[str, Any], key: str) -> list[str]:
+    names = choice.get(key, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InvalidInputError(f"{key} must be a list of names of columns")
     if len(names) > MAX_NAMES or sum(map(len, names)) > MAX_CHARS:
@@ -85,17 +85,17 @@ def _names(wanted: Mapping[str, Any], key: str) -> list[str]:
     return names
 
 
-def listed_columns(schema: pa.Schema, known: Sequence[str]) -> dict[str, Any]:
+def listed_columns(schema: pa.Schema, column_names: Sequence[str]) -> dict[str, Any]:
     """List columns with their groups, as JSON-able values.
 
     ``columns``: ``{raw, name, type, group}`` of the first ``MAX_LISTED``, ``group`` is a place in
     ``groups`` or None; ``total`` counts all of them.
     """
-    listed = known[:MAX_LISTED]
+    listed = column_names[:MAX_LISTED]
     kinds = {field.name: type_label(field.type) for field in schema}
     groups = column_groups(listed)
     titles = list(dict.fromkeys(filter(None, groups)))
-    place = {title: at for at, title in enumerate(titles)}
+    place = {title: index for index, title in enumerate(titles)}
     columns = [
         {"raw": name, "name": text.name(name), "type": kinds.get(name, ""),
          "group": None if group is None else place[group]}
@@ -104,26 +104,28 @@ def listed_columns(schema: pa.Schema, known: Sequence[str]) -> dict[str, Any]:
     return {
         "columns": columns,
         "groups": [f"{text.name(title)}…" for title in titles],
-        "total": len(known),
+        "total": len(column_names),
     }
 
 
 def column_groups(names: Sequence[str]) -> list[str | None]:
     """Return the prefix of the group of each column, None for a column without a group."""
-    found: list[str | None] = [None] * len(names)
+    group_names: list[str | None] = [None] * len(names)
     for pattern in (_NUMBERED, _LAST_SEPARATOR, _FIRST_SEPARATOR):
         prefixes = [
-            None if found[at] is not None else _prefix(pattern, name)
-            for at, name in enumerate(names)
+            None if group_names[index] is not None else _prefix(pattern, name)
+            for index, name in enumerate(names)
         ]
-        many = {prefix for prefix, n in Counter(prefixes).items() if prefix and n >= LEAST}
-        found = [
-            prefix if prefix in many else known
-            for prefix, known in zip(prefixes, found, strict=True)
+        common_prefixes = {
+            prefix for prefix, n in Counter(prefixes).items() if prefix and n >= LEAST
+        }
+        group_names = [
+            prefix if prefix in common_prefixes else group
+            for prefix, group in zip(prefixes, group_names, strict=True)
         ]
-    return found
+    return group_names
 
 
 def _prefix(pattern: re.Pattern[str], name: str) -> str | None:
-    found = pattern.fullmatch(name)
-    return found[1] if found else None
+    match = pattern.fullmatch(name)
+    return match[1] if match else None

@@ -116,51 +116,51 @@ def column_profiles(
     """
     fields = {field.name: field for field in dataset.schema}
     names = query.names(dataset)[first : first + min(count, MAX_COLUMNS)]
-    wanted = [
-        (first + at, fields[name])
-        for at, name in enumerate(names)
+    chosen_fields = [
+        (first + index, fields[name])
+        for index, name in enumerate(names)
         if name in fields and profile_kind(fields[name].type)
     ]
-    if not wanted or not num_rows:
+    if not chosen_fields or not num_rows:
         return []
-    counted = [_counted(dataset, at, field, query) for at, field in wanted]
+    counted = [_counted(dataset, index, field, query) for index, field in chosen_fields]
     indexed = {profile.column: profile for profile in counted if profile is not None}
-    others = [(at, field) for at, field in wanted if at not in indexed]
+    unindexed = [(index, field) for index, field in chosen_fields if index not in indexed]
     sample = sample or RowSample(dataset)
-    sampled = _sampled(dataset, others, query, num_rows, progress, kept=sample)
+    sampled = _sampled(dataset, unindexed, query, num_rows, progress, row_sample=sample)
     return sorted([*indexed.values(), *sampled], key=lambda profile: profile.column)
 
 
 def _sampled(
     dataset: Source,
-    wanted: list[tuple[int, pa.Field]],
+    fields: list[tuple[int, pa.Field]],
     query: RowQuery,
     num_rows: int,
     progress: Callable[[int, int], object],
     *,
-    kept: RowSample,
+    row_sample: RowSample,
 ) -> list[ColumnProfile]:
     """Profile columns by some of the rows."""
-    if not wanted:
+    if not fields:
         return []
-    columns = [field.name for _, field in wanted]
+    columns = [field.name for _, field in fields]
     if query.filter is not None or query.order is not None:
         progress(0, 1)
         rows = min(num_sampled(dataset), num_rows)
         table, sample = query.rows(dataset, columns, 0, rows), "first"
     else:
-        table, sample = kept.read(columns, progress), "random"
+        table, sample = row_sample.read(columns, progress), "random"
     if table.num_rows >= num_rows:
         sample = "all"
-    found = [
-        profile_of(at, field, cells.plain(column), sample)
-        for (at, field), column in zip(wanted, table.columns, strict=True)
+    profiles = [
+        profile_of(index, field, cells.plain(column), sample)
+        for (index, field), column in zip(fields, table.columns, strict=True)
         if len(column)
     ]
     if sample != "random":
-        return found
-    names = {at: field.name for at, field in wanted}
-    return [_with_range(dataset, one, names[one.column], num_rows) for one in found]
+        return profiles
+    names = {index: field.name for index, field in fields}
+    return [_with_range(dataset, profile, names[profile.column], num_rows) for profile in profiles]
 
 
 def _with_range(dataset: Source, profile: ColumnProfile, name: str, rows: int) -> ColumnProfile:
@@ -168,33 +168,38 @@ def _with_range(dataset: Source, profile: ColumnProfile, name: str, rows: int) -
     if profile.kind not in ("number", "time") or not hasattr(dataset, "opened"):
         return profile
     search = scalar_search(cast("StoredSource", dataset).opened[1])
-    found = None if search is None else search.value_range(name)
-    if found is None or found.low is None or found.high is None or found.nulls is None:
+    value_range = None if search is None else search.value_range(name)
+    if (
+        value_range is None
+        or value_range.low is None
+        or value_range.high is None
+        or value_range.nulls is None
+    ):
         return profile
-    both = pa.array([found.low, found.high])
-    if both.null_count or any(odd_values(both)):
+    bounds = pa.array([value_range.low, value_range.high])
+    if bounds.null_count or any(odd_values(bounds)):
         return profile
-    ends = ends_of(found.low, found.high)
-    return replace(profile, nulls=found.nulls / rows, indexed_range=True, **ends)
+    ends = ends_of(value_range.low, value_range.high)
+    return replace(profile, nulls=value_range.nulls / rows, indexed_range=True, **ends)
 
 
-def _counted(dataset: Source, at: int, field: pa.Field, query: RowQuery) -> ColumnProfile | None:
+def _counted(dataset: Source, index: int, field: pa.Field, query: RowQuery) -> ColumnProfile | None:
     """Profile a column of texts or booleans by its index; None where it has none for all rows."""
     kind = profile_kind(field.type)
     if query.filter is not None or kind not in ("bool", "text") or not hasattr(dataset, "opened"):
         return None
     snapshot = cast("StoredSource", dataset).opened[1]
     search = scalar_search(snapshot)
-    found = None if search is None else search.value_counts(field.name)
-    if found is None or found.covered.size < len(snapshot.manifest.fragments):
+    value_counts = None if search is None else search.value_counts(field.name)
+    if value_counts is None or value_counts.covered.size < len(snapshot.manifest.fragments):
         return None
-    values, counts = cells.plain(found.values), found.counts
+    values, counts = cells.plain(value_counts.values), value_counts.counts
     is_null = values.is_null().to_numpy(zero_copy_only=False)
     rows, nulls = int(counts.sum()), int(counts[is_null].sum())
     facts = commonest(field.name, values.drop_null(), counts[~is_null])
     facts["odd"] = _odd(nulls, OddValues(), facts["counts"])
     return ColumnProfile(
-        at, kind, rows, nulls / rows if rows else 0.0, len(values) - int(is_null.sum()),
+        index, kind, rows, nulls / rows if rows else 0.0, len(values) - int(is_null.sum()),
         low="", high="", exact=True, sample="index", **facts,
     )  # fmt: skip
 
@@ -235,7 +240,7 @@ def bar_places(shown: ColumnProfile | None, column: pa.Array) -> BarPlaces:
 
 
 def profile_of(
-    at: int, field: pa.Field, column: pa.Array, sample: str, places: BarPlaces | None = None
+    index: int, field: pa.Field, column: pa.Array, sample: str, places: BarPlaces | None = None
 ) -> ColumnProfile:
     """Profile the values of a column that are at hand, in the bars at ``places`` if given."""
     import pyarrow.compute as pc
@@ -252,7 +257,7 @@ def profile_of(
     else:
         facts |= _number_facts(values, column.null_count, places)
     return ColumnProfile(
-        at, kind, len(column), column.null_count / max(1, len(column)),
+        index, kind, len(column), column.null_count / max(1, len(column)),
         int(pc.count_distinct(values).as_py()) if len(values) else 0,
         exact=sample == "all", sample=sample, **facts,
     )  # fmt: skip
@@ -283,10 +288,10 @@ def _number_facts(
         empty = {} if edges is None else histogram_of(bar_counts(numbers, edges, BARS), edges)
         return {"odd": _odd(nulls, odd, ()), **empty}
     finite = values.filter(pc.is_finite(values)) if any(odd) else values
-    found = pc.min_max(finite)
+    bounds = pc.min_max(finite)
     step()
     edges = edges or robust_range(numbers)
-    facts = ends_of(found["min"], found["max"])
+    facts = ends_of(bounds["min"], bounds["max"])
     facts |= histogram_of(bar_counts(numbers, edges, BARS), edges)
     facts["odd"] = _odd(nulls, odd, facts["counts"], *_outside(numbers, edges))
     step()
@@ -303,15 +308,15 @@ def _outside(ordered: npt.NDArray[np.float64], edges: tuple[float, float]) -> tu
 def _odd(
     nulls: int, odd: OddValues, counts: tuple[int, ...], below: int = 0, above: int = 0
 ) -> tuple[dict[str, Any], ...]:
-    found = {
+    odd_values = {
         "null": nulls, "nan": odd.nan, "inf": odd.positive_infinity,
         "-inf": odd.negative_infinity, "below": below, "above": above,
     }  # fmt: skip
-    most = max((*counts, *found.values(), 1))
+    most = max((*counts, *odd_values.values(), 1))
     return tuple(
         {"kind": kind, "label": _ODD_LABELS[kind], "count": count,
          "height": max(1, count * 255 // most)}
-        for kind, count in found.items() if count
+        for kind, count in odd_values.items() if count
     )  # fmt: skip
 
 
@@ -345,16 +350,16 @@ def floats_of(values: pa.Array) -> npt.NDArray[np.float64]:
         values = values.cast(pa.int64())
     elif pa.types.is_date32(values.type):
         values = values.cast(pa.int32())
-    found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    kept: npt.NDArray[np.float64] = found[np.isfinite(found)]
-    return kept
+    numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    finite: npt.NDArray[np.float64] = numbers[np.isfinite(numbers)]
+    return finite
 
 
 def ordered_floats(values: pa.Array) -> npt.NDArray[np.float64]:
     """Return the finite values of a column as ``floats_of`` does, in order."""
-    found = floats_of(values)
-    found.sort()
-    return found
+    numbers = floats_of(values)
+    numbers.sort()
+    return numbers
 
 
 def histogram_of(counts: npt.NDArray[np.int64], edges: tuple[float, float]) -> dict[str, Any]:
@@ -378,10 +383,10 @@ def commonest(
     order = np.argsort(-counts, kind="stable")[:COMMON]
     shown, heights = values.take(pa.array(order)), counts[order]
     if places is not None and places.values is not None:
-        known = pc.index_in(places.values, value_set=values)
-        there = known.is_valid().to_numpy(zero_copy_only=False)
-        among = np.zeros(len(known), np.int64)
-        among[there] = counts[known.drop_null().to_numpy()]
+        positions = pc.index_in(places.values, value_set=values)
+        is_present = positions.is_valid().to_numpy(zero_copy_only=False)
+        among = np.zeros(len(positions), np.int64)
+        among[is_present] = counts[positions.drop_null().to_numpy()]
         if 2 * among.sum() >= counts.sum():
             shown, heights = places.values, among
     return {
@@ -402,7 +407,7 @@ def _heights(counts: npt.NDArray[np.int64]) -> tuple[int, ...]:
 
 def exact_profile(
     dataset: ScannedSource,
-    at: int,
+    index: int,
     query: RowQuery,
     progress: Progress,
     places: BarPlaces | None = None,
@@ -412,13 +417,13 @@ def exact_profile(
     Raises NotSupportedError, PredicateError.
     """
     names = query.names(dataset)
-    if at >= len(names) or names[at] not in dataset.schema.names:
-        raise ColumnNotFoundError(names[at] if at < len(names) else str(at), tuple(names))
-    field = dataset.schema.field(names[at])
+    if index >= len(names) or names[index] not in dataset.schema.names:
+        raise ColumnNotFoundError(names[index] if index < len(names) else str(index), tuple(names))
+    field = dataset.schema.field(names[index])
     kind = profile_kind(field.type)
     if not kind:
         raise NotSupportedError(f"values of {field.type} are not counted")
-    counted = _counted(dataset, at, field, query)
+    counted = _counted(dataset, index, field, query)
     if counted is not None:
         return counted
     by_bars = kind in ("number", "time")
@@ -428,7 +433,7 @@ def exact_profile(
         tally.add(values)
     facts = _facts(scan, tally, places) if by_bars else tally.common(field.name, places)
     return ColumnProfile(
-        at, kind, tally.rows, tally.nulls / tally.rows if tally.rows else 0.0, tally.distinct,
+        index, kind, tally.rows, tally.nulls / tally.rows if tally.rows else 0.0, tally.distinct,
         exact=True, estimated=tally.is_estimated, **{"low": "", "high": ""} | facts,
     )  # fmt: skip
 
@@ -509,27 +514,35 @@ class _Tally:
         finite = values.filter(pc.is_finite(values)) if any(odd) else values
         if not len(finite):
             return
-        found = pc.min_max(finite)
-        ends = pa.array([one for one in (self.low, self.high, found["min"], found["max"])
-                         if one is not None], values.type)  # fmt: skip
-        both = pc.min_max(ends)
-        self.low, self.high = both["min"], both["max"]
+        finite_bounds = pc.min_max(finite)
+        ends = pa.array(
+            [
+                bound
+                for bound in (self.low, self.high, finite_bounds["min"], finite_bounds["max"])
+                if bound is not None
+            ],
+            values.type,
+        )
+        bounds = pc.min_max(ends)
+        self.low, self.high = bounds["min"], bounds["max"]
         numbers = floats_of(finite)
         edges = (float(numbers.min()), float(numbers.max()))
-        known = self.edges or edges
-        self.edges = min(known[0], edges[0]), max(known[1], edges[1])
+        edges_before = self.edges or edges
+        self.edges = min(edges_before[0], edges[0]), max(edges_before[1], edges[1])
 
     def _count(self, values: pa.Array) -> None:
         counted = values.value_counts()
-        found = pa.table({"value": counted.field("values"), "count": counted.field("counts")})
+        new_counts = pa.table({"value": counted.field("values"), "count": counted.field("counts")})
         if self._counted is not None:
-            both = pa.concat_tables([self._counted, found])
-            found = both.group_by("value").aggregate([("count", "sum")])
-            found = found.rename_columns({"count_sum": "count"}).select(["value", "count"])
-        self._counted = found
-        if found.num_rows > MAX_DISTINCT:
+            counts = pa.concat_tables([self._counted, new_counts])
+            new_counts = counts.group_by("value").aggregate([("count", "sum")])
+            new_counts = new_counts.rename_columns({"count_sum": "count"}).select(
+                ["value", "count"]
+            )
+        self._counted = new_counts
+        if new_counts.num_rows > MAX_DISTINCT:
             self._sketch = DistinctCount()
-            for chunk in found["value"].chunks:
+            for chunk in new_counts["value"].chunks:
                 self._sketch.add(chunk)
             self._counted = None
 
@@ -547,8 +560,10 @@ def _facts(scan: _Scan, tally: _Tally, places: BarPlaces | None = None) -> dict[
     if tally.kept is not None:
         if not tally.kept:
             return _number_facts(pa.array([], scan.kind), tally.nulls, places)
-        kept = pa.concat_arrays(tally.kept)
-        return _number_facts(kept, tally.nulls, places, lambda: scan.progress(scan.passed, 1))
+        values_kept = pa.concat_arrays(tally.kept)
+        return _number_facts(
+            values_kept, tally.nulls, places, lambda: scan.progress(scan.passed, 1)
+        )
     if tally.low is None or tally.high is None or tally.edges is None:
         return {"odd": _odd(tally.nulls, tally.odd, ())}
     edges = tally.edges if places is None or places.edges is None else places.edges

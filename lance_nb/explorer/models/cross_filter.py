@@ -64,11 +64,11 @@ class CrossFilter:
 
     def passing(self, name: str | None = None) -> Mask:
         """Tell of each row of the sample whether it passes all conditions but those of a column."""
-        found: Mask = np.ones(self.sample.num_rows, np.bool_)
+        mask: Mask = np.ones(self.sample.num_rows, np.bool_)
         for condition in self.conditions:
             if name is None or condition.column != name:
-                found = found & self.sample.passes(condition.where)
-        return found
+                mask = mask & self.sample.passes(condition.where)
+        return mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class CrossedProfiles:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able values."""
-        profiles = [one.to_json() for one in self.profiles]
+        profiles = [profile.to_json() for profile in self.profiles]
         return {
             "sampled": self.sampled,
             "passing": self.passing,
@@ -102,39 +102,41 @@ def crossed_profiles(
     sample = cross.sample
     fields = {field.name: field for field in dataset.schema}
     names = cross.query.names(dataset)
-    wanted = [
-        (at, fields[names[at]])
-        for at in columns[:MAX_COLUMNS]
-        if at < len(names) and names[at] in fields and profile_kind(fields[names[at]].type)
+    chosen_fields = [
+        (index, fields[names[index]])
+        for index in columns[:MAX_COLUMNS]
+        if index < len(names) and names[index] in fields and profile_kind(fields[names[index]].type)
     ]
     for condition in cross.conditions:
         progress(0, 1)
         sample.passes(condition.where)
-    read = sample.read([field.name for _, field in wanted], progress)
+    read = sample.read([field.name for _, field in chosen_fields], progress)
     kind = "all" if sample.num_rows >= sample.of_rows else "passing"
     profiles = []
-    for at, field in wanted:
+    for index, field in chosen_fields:
         column = cells.plain(read[field.name])
         passing = column.filter(pa.array(cross.passing(field.name)))
-        places = bar_places(cross.shown.get(at), column)
-        profiles.append(profile_of(at, field, passing, kind, places))
+        places = bar_places(cross.shown.get(index), column)
+        profiles.append(profile_of(index, field, passing, kind, places))
     count = int(cross.passing().sum())
     return CrossedProfiles(sample.num_rows, count, sample.of_rows, tuple(profiles))
 
 
 def exact_crossed_profile(
-    dataset: ScannedSource, cross: CrossFilter, at: int, progress: Progress
+    dataset: ScannedSource, cross: CrossFilter, index: int, progress: Progress
 ) -> ColumnProfile:
     """Profile one column by all rows that pass the conditions on other columns.
 
     Raises NotSupportedError, PredicateError.
     """
     names = cross.query.names(dataset)
-    name = names[at] if at < len(names) else ""
-    others = [f"({one.where})" for one in cross.conditions if one.column != name]
+    name = names[index] if index < len(names) else ""
+    other_conditions = [
+        f"({condition.where})" for condition in cross.conditions if condition.column != name
+    ]
     places: BarPlaces | None = None
     if name in dataset.schema.names and profile_kind(dataset.schema.field(name).type):
-        places = bar_places(cross.shown.get(at), cells.plain(cross.sample.read([name])[name]))
-    where = " AND ".join(others) or None
+        places = bar_places(cross.shown.get(index), cells.plain(cross.sample.read([name])[name]))
+    where = " AND ".join(other_conditions) or None
     passing = RowQuery(where, cross.query.system, None, cross.query.columns)
-    return exact_profile(dataset, at, passing, progress, places)
+    return exact_profile(dataset, index, passing, progress, places)

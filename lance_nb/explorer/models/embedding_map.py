@@ -56,7 +56,7 @@ Ids = npt.NDArray[np.uint64]
 
 def vector_columns(schema: pa.Schema) -> list[str]:
     """Return the columns of vectors that can be placed: fixed-size lists of two floats or more."""
-    return [one.name for one in schema if _is_vector(one.type)]
+    return [field.name for field in schema if _is_vector(field.type)]
 
 
 def _is_vector(kind: pa.DataType) -> bool:
@@ -155,10 +155,10 @@ def vector_field(source: ScannedSource, column: str) -> pa.Field:
     """Return the field of a column of vectors. Raises ColumnNotFoundError, NotSupportedError."""
     if column not in source.schema.names:
         raise ColumnNotFoundError(column, tuple(source.schema.names))
-    found = source.schema.field(column)
-    if not _is_vector(found.type):
+    field = source.schema.field(column)
+    if not _is_vector(field.type):
         raise NotSupportedError(f"{column!r} has no vectors of a fixed length of 2 or more floats")
-    return found
+    return field
 
 
 def fit_projection(source: ScannedSource, column: str, progress: Progress) -> Projection:
@@ -254,7 +254,9 @@ def _squares_of(polygon: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
     edges = np.zeros((count, count + 1), np.int64)  # by row and column, summed up along the row
     for (x1, y1), (x2, y2) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
         low, high = sorted((y1, y2))
-        first, last = (int(np.clip((one) // _SQUARE, 0, count - 1)) for one in (low - 1, high + 1))
+        first, last = (
+            int(np.clip((edge) // _SQUARE, 0, count - 1)) for edge in (low - 1, high + 1)
+        )
         rows = np.arange(first, last + 1)
         # Where the edge enters and leaves each row of squares.
         ends = np.clip([rows * _SQUARE - 1, (rows + 1) * _SQUARE + 1], low, high)
@@ -327,14 +329,14 @@ def chosen_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Scan columns and the row ids of the rows that are placed."""
     kinds = [source.schema.field(name).type for name in columns]
-    width = sum(one.list_size * 4 if pa.types.is_fixed_size_list(one) else 64 for one in kinds)
+    width = sum(kind.list_size * 4 if pa.types.is_fixed_size_list(kind) else 64 for kind in kinds)
     rows = max(16, min(STEP_ROWS, STEP_BYTES // width))
-    wanted = [*columns, _ROW_ID]
+    columns_read = [*columns, _ROW_ID]
     groups = scan_groups(source)
     total = sum(group.num_rows for group in groups)
     for group in groups:
         done = group.first
-        scan = source.scanner(columns=wanted, fragments=group.fragments, batch_size=rows)
+        scan = source.scanner(columns=columns_read, fragments=group.fragments, batch_size=rows)
         for batch in scan.to_batches():
             progress(done, total)
             done += batch.num_rows

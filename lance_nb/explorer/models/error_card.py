@@ -141,13 +141,13 @@ def error_card(error: BaseException) -> ErrorCard:
     )
     if not isinstance(error, errors.LanceError):
         title, hint = _OWN_FAULT
-    said = str(error)
+    message = str(error)
     if isinstance(error, errors.CorruptFileError):
-        said, hint = error.problem, text.line(f"{error.advice[:1].upper()}{error.advice[1:]}.")
+        message, hint = error.problem, text.line(f"{error.advice[:1].upper()}{error.advice[1:]}.")
     notes = " · ".join(getattr(error, "__notes__", ()))
     return ErrorCard(
         title=title,
-        message=text.line(" · ".join(filter(None, (said, notes))), 1500),
+        message=text.line(" · ".join(filter(None, (message, notes))), 1500),
         where=_where(error),
         hint=hint,
         kind=type(error).__name__,

@@ -47,18 +47,18 @@ def path_sql(path: Sequence[str]) -> str:
     return ".".join(column_sql(name) for name in path)
 
 
-def nested_fields(schema: pa.Schema, wanted: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
-    """Find the fields within struct columns whose path has ``wanted`` (of small letters) in it."""
-    found: list[tuple[tuple[str, ...], pa.DataType]] = []
+def nested_fields(schema: pa.Schema, type_name: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
+    """Find the fields of struct columns whose path contains ``type_name``, in small letters."""
+    fields: list[tuple[tuple[str, ...], pa.DataType]] = []
     left: list[tuple[tuple[str, ...], pa.DataType]]
     left = [((field.name,), field.type) for field in reversed(schema)]
-    while left and len(found) < MAX_INNER:
+    while left and len(fields) < MAX_INNER:
         path, kind = left.pop()
-        if len(path) > 1 and wanted in ".".join(path).casefold():
-            found.append((path, kind))
+        if len(path) > 1 and type_name in ".".join(path).casefold():
+            fields.append((path, kind))
         if pa.types.is_struct(kind):
-            left += [((*path, one.name), one.type) for one in reversed(list(kind))]
-    return found
+            left += [((*path, field.name), field.type) for field in reversed(list(kind))]
+    return fields
 
 
 def null_condition(name: str) -> str:
@@ -171,7 +171,7 @@ def _moment(seconds: float) -> datetime:
 
 
 def _time_literal(seconds: float, width: float) -> str:
-    step = next((one for one in (86_400, 3600, 60, 1) if one <= width / 100), 0)
+    step = next((seconds for seconds in (86_400, 3600, 60, 1) if seconds <= width / 100), 0)
     moment = _moment(round(seconds / step) * step if step else seconds)
     shown = f"{moment:%Y-%m-%d %H:%M:%S}"
     return f"timestamp '{shown}{f'.{moment.microsecond:06d}' if moment.microsecond else ''}'"

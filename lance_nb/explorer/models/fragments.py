@@ -142,11 +142,11 @@ def covered_mask(
 
 def covered_ids(dataset: StoredSource) -> dict[str, set[int]]:
     """Return the ids of the fragments that each index covers, its segments taken together."""
-    found: dict[str, set[int]] = {}
+    ids_by_index: dict[str, set[int]] = {}
     for index in dataset.list_indices():
         if index["fragment_ids"] is not None:
-            found.setdefault(index["name"], set()).update(index["fragment_ids"])
-    return found
+            ids_by_index.setdefault(index["name"], set()).update(index["fragment_ids"])
+    return ids_by_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +229,9 @@ def most_deleted(dataset: StoredSource) -> list[DeletedRows]:
     deleted = counts.num_deleted_rows
     order = np.argsort(-deleted, kind="stable")[:MAX_LISTED]
     return [
-        DeletedRows(int(counts.ids[at]), int(counts.physical_rows[at]), int(deleted[at]))
-        for at in order.tolist()
-        if deleted[at]
+        DeletedRows(int(counts.ids[index]), int(counts.physical_rows[index]), int(deleted[index]))
+        for index in order.tolist()
+        if deleted[index]
     ]
 
 
@@ -307,16 +307,16 @@ def _deletion_file(fragment: Fragment) -> dict[str, Any] | None:
 def _file(dataset: StoredSource, file: DataFile, writers: _Writers) -> FileLine:
     schema = dataset.opened[1].manifest.schema
     names = [schema.path_of(field) for field in file.fields if field >= 0]
-    known = [name for name in names if name is not None]
+    known_names = [name for name in names if name is not None]
     return FileLine(
         path=file.path,
         name=text.name(file.path),
         bytes=file.size_bytes or None,
         file_version=f"{file.file_version[0]}.{file.file_version[1]}",
-        columns=tuple(text.name(name) for name in known[:MAX_COLUMNS]),
-        num_columns=len(known),
+        columns=tuple(text.name(name) for name in known_names[:MAX_COLUMNS]),
+        num_columns=len(known_names),
         tombstoned=sum(field == _TOMBSTONE for field in file.fields),
-        dropped=len(names) - len(known),
+        dropped=len(names) - len(known_names),
         written=writers.of(file.path),
     )
 
@@ -333,21 +333,23 @@ class _Writers:
     def of(self, path: str) -> str:
         """Name the version that wrote the file, as far as the versions that are left tell."""
         try:
-            at = bisect_left(self._numbers, True, key=lambda number: path in self._named(number))
+            position = bisect_left(
+                self._numbers, True, key=lambda number: path in self._named(number)
+            )
         except LanceError:
             return "a version that cannot be read"
-        if at >= len(self._numbers):
+        if position >= len(self._numbers):
             return "unknown"
-        label = text.ref_label(self._dataset.branch, self._numbers[at])
-        return label if at or self._numbers[0] == 1 else f"{label} or earlier"
+        label = text.ref_label(self._dataset.branch, self._numbers[position])
+        return label if position or self._numbers[0] == 1 else f"{label} or earlier"
 
     def _named(self, number: int) -> frozenset[str]:
         if number not in self._files:
             source = stored_source(self._dataset.checkout_version((self._dataset.branch, number)))
             fragments = source.opened[1].manifest.fragments
-            here = (fragments.counts().ids == self._fragment_id).nonzero()[0].tolist()
+            positions = (fragments.counts().ids == self._fragment_id).nonzero()[0].tolist()
             self._files[number] = frozenset(
-                file.path for position in here for file in fragments[position].files
+                file.path for position in positions for file in fragments[position].files
             )
         return self._files[number]
 
@@ -418,12 +420,12 @@ def _column_pages(pages: list[dict[str, Any]], widths: dict[str, int]) -> PagesO
 
 def _widths(schema: pa.Schema) -> dict[str, int]:
     """Bits per value of the columns at the top level whose type tells."""
-    found = {}
+    widths = {}
     for field in schema:
         bits = _bits(field.type)
         if bits:
-            found[field.name] = bits
-    return found
+            widths[field.name] = bits
+    return widths
 
 
 def _bits(kind: pa.DataType) -> int:

@@ -129,10 +129,10 @@ class FullTextSearch:
         if column not in self.columns:
             return []
         if self.scanner is not None:
-            found: list[tuple[int, int]] = self.scanner.word_places(column, shown)
+            places: list[tuple[int, int]] = self.scanner.word_places(column, shown)
         else:
-            found = [one.span() for one in _words_pattern(self.terms).finditer(shown)]
-        return found[:MAX_MARKS]
+            places = [match.span() for match in _words_pattern(self.terms).finditer(shown)]
+        return places[:MAX_MARKS]
 
     def excerpt(self, column: str, shown: str, budget: int) -> tuple[str, list[int]]:
         """Cut a text so that its first word of the search is in sight.
@@ -167,8 +167,8 @@ def utf16_places(shown: str, places: Sequence[tuple[int, int]]) -> list[int]:
     flat = [end for place in places for end in place]
     if shown.isascii() or max(map(ord, shown)) < 0x10000:
         return flat
-    wide = [at for at, one in enumerate(shown) if ord(one) >= 0x10000]
-    return [end + sum(at < end for at in wide) for end in flat]
+    wide = [index for index, character in enumerate(shown) if ord(character) >= 0x10000]
+    return [end + sum(index < end for index in wide) for end in flat]
 
 
 def terms_of(written: str) -> tuple[Term, ...]:
@@ -179,22 +179,22 @@ def terms_of(written: str) -> tuple[Term, ...]:
     >>> [one.text for one in terms_of('River "old  stone" foo-bar')]
     ['River', 'old stone', 'foo bar']
     """
-    found: dict[Term, None] = {}
+    terms: dict[Term, None] = {}
     for quoted, plain in _TERMS.findall(written):
         pieces = _runs(quoted or plain)
         if pieces:
-            found[Term(pieces, is_phrase=len(pieces) > 1)] = None
-    if not found:
+            terms[Term(pieces, is_phrase=len(pieces) > 1)] = None
+    if not terms:
         raise InvalidInputError("write words to search for: letters or digits")
-    if len(found) > MAX_TERMS:
+    if len(terms) > MAX_TERMS:
         raise InvalidInputError(f"search for at most {MAX_TERMS} words and phrases at a time")
-    return tuple(found)
+    return tuple(terms)
 
 
 def _runs(written: str) -> tuple[str, ...]:
     """Return the runs of letters, digits and the marks on letters."""
-    kept = (one if _is_of_word(one) else " " for one in written)
-    return tuple("".join(kept).split())
+    characters = (character if _is_of_word(character) else " " for character in written)
+    return tuple("".join(characters).split())
 
 
 def _is_of_word(character: str) -> bool:
@@ -203,12 +203,16 @@ def _is_of_word(character: str) -> bool:
 
 def text_columns(schema: pa.Schema) -> list[str]:
     """Return the columns whose values are texts, which can be scanned."""
-    found = []
-    for one in schema:
-        kind = one.type.value_type if pa.types.is_dictionary(one.type) else one.type
+    columns = []
+    for column_field in schema:
+        kind = (
+            column_field.type.value_type
+            if pa.types.is_dictionary(column_field.type)
+            else column_field.type
+        )
         if cells.is_text(kind):
-            found.append(one.name)
-    return found
+            columns.append(column_field.name)
+    return columns
 
 
 def plan_search(dataset: Source, request: SearchRequest) -> FullTextSearch:
@@ -218,34 +222,34 @@ def plan_search(dataset: Source, request: SearchRequest) -> FullTextSearch:
     """
     terms = terms_of(request.text)
     indexed = _indexed_columns(dataset)
-    known = [
-        one.name for one in dataset.schema
-        if one.name in indexed or one.name in text_columns(pa.schema([one]))
+    indexed_names = [
+        field.name for field in dataset.schema
+        if field.name in indexed or field.name in text_columns(pa.schema([field]))
     ]  # fmt: skip
     for name in request.columns or ():
         if name not in dataset.schema.names:
             raise ColumnNotFoundError(name, tuple(dataset.schema.names))
-        if name not in known:
+        if name not in indexed_names:
             kind = dataset.schema.field(name).type
             raise InvalidInputError(f"only texts are searched: column {name!r} is {kind}")
-    if not known:
+    if not indexed_names:
         raise InvalidInputError("this version has no column of texts")
-    needs_positions = any(one.is_phrase for one in terms)
+    needs_positions = any(term.is_phrase for term in terms)
     usable, remarks = _usable(dataset, indexed, needs_positions=needs_positions)
-    chosen = list(request.columns or known)
+    chosen = list(request.columns or indexed_names)
     ranked = [name for name in chosen if name in usable]
-    search = FullTextSearch(request, terms, tuple(chosen), tuple(known))
+    search = FullTextSearch(request, terms, tuple(chosen), tuple(indexed_names))
     by_index = ranked and (request.columns is None or len(ranked) == len(chosen))
     if not by_index:
         return _scanned(dataset, search, remarks)
-    rest = [text.name(name) for name in known if name not in ranked]
-    if request.columns is None and rest:
-        remarks.append(f"not searched, no index: {_listed(rest)}")
+    unranked = [text.name(name) for name in indexed_names if name not in ranked]
+    if request.columns is None and unranked:
+        remarks.append(f"not searched, no index: {_listed(unranked)}")
     names = tuple(dict.fromkeys(usable[name].name for name in ranked))
     query, code = _query(dataset, terms, ranked, any_word=request.any_word)
     scanner = scanned_source(dataset).scanner(columns=[], full_text_query=query, with_row_id=True)
     return FullTextSearch(
-        request, terms, tuple(ranked), tuple(known), tuple(remarks), names, query, code,
+        request, terms, tuple(ranked), tuple(indexed_names), tuple(remarks), names, query, code,
         scanner=scanner,
     )  # fmt: skip
 
@@ -264,9 +268,9 @@ def _indexed_columns(dataset: Source) -> dict[str, ListedIndex]:
     searches = _searches(dataset)
     if searches is None:
         return {}
-    kinds = {one.name: one.type for one in dataset.schema}
+    kinds = {field.name: field.type for field in dataset.schema}
     return {
-        name: one for name, one in searches.indices.items()
+        name: index for name, index in searches.indices.items()
         if name in kinds and has_texts(kinds[name])
     }  # fmt: skip
 
@@ -280,8 +284,8 @@ def _usable(
     remarks: list[str] = []
     if searches is None:
         return usable, remarks
-    for name, one in indexed.items():
-        shown = text.name(one.name)
+    for name, column_index in indexed.items():
+        shown = text.name(column_index.name)
         try:
             parameters = searches.parameters(name)
             Tokenizer(parameters)
@@ -291,7 +295,7 @@ def _usable(
         if needs_positions and not parameters.with_position:
             remarks.append(f"the index {shown} holds no positions, which phrases need")
             continue
-        usable[name] = one
+        usable[name] = column_index
     return usable, remarks
 
 
@@ -302,25 +306,27 @@ def _query(
     dataset: Source, terms: Sequence[Term], columns: Sequence[str], *, any_word: bool
 ) -> tuple[FullTextQuery, Python]:
     """Return the query, and the code that makes it. Raises InvalidInputError."""
-    kept = [one for one in terms if _has_tokens(dataset, one, columns)]
-    if not kept:
+    usable = [term for term in terms if _has_tokens(dataset, term, columns)]
+    if not usable:
         raise InvalidInputError(
             "the index leaves these words out, as they are in nearly every text: search for others"
         )
-    plain = [one for one in kept if not one.is_phrase]
+    plain = [term for term in usable if not term.is_phrase]
     parts: list[tuple[FullTextQuery, Python]] = []
     if len(columns) == 1:
         if plain:
-            parts.append(_match(" ".join(one.text for one in plain), columns[0], any_word=any_word))
-        parts += [_phrase(one.text, columns[0]) for one in kept if one.is_phrase]
+            parts.append(
+                _match(" ".join(term.text for term in plain), columns[0], any_word=any_word)
+            )
+        parts += [_phrase(term.text, columns[0]) for term in usable if term.is_phrase]
     else:
         if any_word and plain:
-            parts.append(_match_several(" ".join(one.text for one in plain), columns))
+            parts.append(_match_several(" ".join(term.text for term in plain), columns))
         elif plain:
-            parts += [_match_several(one.text, columns) for one in plain]
-        for one in kept:
-            if one.is_phrase:
-                parts.append(_joined([_phrase(one.text, name) for name in columns], any_word=True))
+            parts += [_match_several(term.text, columns) for term in plain]
+        for term in usable:
+            if term.is_phrase:
+                parts.append(_joined([_phrase(term.text, name) for name in columns], any_word=True))
     return _joined(parts, any_word=any_word)
 
 
@@ -355,8 +361,8 @@ def _joined(
     """Join queries: rows that all of them find, or one of them."""
     if len(parts) == 1:
         return parts[0]
-    query = reduce(or_ if any_word else and_, [one for one, _ in parts])
-    codes = [one.code for _, one in parts]
+    query = reduce(or_ if any_word else and_, [part for part, _ in parts])
+    codes = [part.code for _, part in parts]
     return query, Python(f"({(' | ' if any_word else ' & ').join(codes)})")
 
 
@@ -370,29 +376,29 @@ def telling_words(dataset: Source, column: str, written: str) -> list[str]:
     if there are any such; without one the longest words that are no stop words of English. Raises
     InvalidInputError for a text without such words.
     """
-    pieces = Counter(one.casefold() for one in _runs(written[: text.CELL_BYTES]))
+    pieces = Counter(run.casefold() for run in _runs(written[: text.CELL_BYTES]))
     usable, _ = _usable(dataset, _indexed_columns(dataset), needs_positions=False)
     searches = _searches(dataset)
     ranks: dict[str, tuple[bool, float]] = {}
     if searches is not None and column in usable:
         cutter = Tokenizer(searches.parameters(column))
         tokens: dict[str, list[str]] = {}  # words with one stem stand for each other
-        for one in pieces:
-            token = cutter.token_of(one)
+        for word in pieces:
+            token = cutter.token_of(word)
             if token is not None:
-                tokens.setdefault(token, []).append(one)
+                tokens.setdefault(token, []).append(word)
         total, counts = searches.document_counts(column, tokens)
         for token, alike in tokens.items():
-            count, times = counts[token], sum(pieces[one] for one in alike)
+            count, times = counts[token], sum(pieces[word] for word in alike)
             if count:
                 ranks[alike[0]] = (count > 1, times * log(1 + total / count))
     else:
         cutter = Tokenizer(TokenizerParameters(stem=False))
-        ranks = {one: (True, len(one)) for one in pieces if cutter.token_of(one) is not None}
-    found = sorted(ranks, key=lambda one: ranks[one], reverse=True)[:MAX_TELLING]
-    if not found:
+        ranks = {word: (True, len(word)) for word in pieces if cutter.token_of(word) is not None}
+    telling = sorted(ranks, key=lambda word: ranks[word], reverse=True)[:MAX_TELLING]
+    if not telling:
         raise InvalidInputError("this text has no words to search for")
-    return found
+    return telling
 
 
 # --- by a scan ------------------------------------------------------------------------------------
@@ -400,22 +406,22 @@ def telling_words(dataset: Source, column: str, written: str) -> list[str]:
 
 def _scanned(dataset: Source, search: FullTextSearch, remarks: list[str]) -> FullTextSearch:
     """Write the filter of a scan. Raises InvalidInputError."""
-    there = text_columns(dataset.schema)
-    names = [name for name in search.columns if name in there]
+    column_names = text_columns(dataset.schema)
+    names = [name for name in search.columns if name in column_names]
     if not names:
         raise InvalidInputError("lists of texts are searched by an index only")
     if len(names) < len(search.columns):
-        lists = [text.name(one) for one in search.columns if one not in there]
+        lists = [text.name(name) for name in search.columns if name not in column_names]
         remarks = [*remarks, f"not searched, lists of texts: {_listed(lists)}"]
     if len(names) > MAX_SCANNED:
         remarks = [*remarks, f"the first {MAX_SCANNED} of {len(names)} columns of texts"]
     names = names[:MAX_SCANNED]
     terms = search.terms
     if search.request.any_word:
-        patterns = ["|".join(_pattern(one) for one in terms)]
+        patterns = ["|".join(_pattern(term) for term in terms)]
     else:
-        patterns = [_pattern(one) for one in terms]
-    conditions = [_condition(names, one) for one in patterns]
+        patterns = [_pattern(term) for term in terms]
+    conditions = [_condition(names, pattern) for pattern in patterns]
     condition = " AND ".join(conditions)
     if len(condition) > MAX_CONDITION_CHARS:
         raise InvalidInputError(
@@ -449,9 +455,9 @@ def _is_without_spaces(character: str) -> bool:
 
 def _words_pattern(terms: Sequence[Term]) -> re.Pattern[str]:
     """Return the same for Python, which finds the words without what is around them."""
-    found = []
-    for one in terms:
-        before = "" if _is_without_spaces(one.words[0][0]) else r"(?<![^\W_])"
-        after = "" if _is_without_spaces(one.words[-1][-1]) else r"(?![^\W_])"
-        found.append(before + r"[\W_]+".join(map(re.escape, one.words)) + after)
-    return re.compile("|".join(found), re.IGNORECASE)
+    patterns = []
+    for term in terms:
+        before = "" if _is_without_spaces(term.words[0][0]) else r"(?<![^\W_])"
+        after = "" if _is_without_spaces(term.words[-1][-1]) else r"(?![^\W_])"
+        patterns.append(before + r"[\W_]+".join(map(re.escape, term.words)) + after)
+    return re.compile("|".join(patterns), re.IGNORECASE)

@@ -88,9 +88,9 @@ def _skipped(snapshot: Snapshot, condition: Filter) -> int | None:
     fragments = snapshot.manifest.fragments
     if len(fragments) > MAX_FRAGMENTS:
         return None
-    found = [rows_that_may_pass(snapshot, fragment, condition) for fragment in fragments]
-    known = [mask for mask in found if mask is not None]
-    return sum(int(mask.size - mask.sum()) for mask in known) if known else None
+    masks = [rows_that_may_pass(snapshot, fragment, condition) for fragment in fragments]
+    known_masks = [mask for mask in masks if mask is not None]
+    return sum(int(mask.size - mask.sum()) for mask in known_masks) if known_masks else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,21 +163,21 @@ def grid_rows(dataset: Source, request: GridRequest, progress: Progress) -> Grid
         request = _with_condition(dataset, request, search)
     query = _ordered(dataset, request, search, progress)
     spent = time.perf_counter() - started
-    kept = query.order
-    if kept is not None:
-        num_rows = kept.num_rows
+    order = query.order
+    if order is not None:
+        num_rows = order.num_rows
     else:
         num_rows = dataset.count_rows(*([] if query.filter is None else [query.filter]))
     reads = None
     if query.filter is not None and hasattr(dataset, "opened"):
         reads = filter_cost(stored_source(dataset), query.filter)
-    said = _words(request, kept, spent) if isinstance(kept, SortedRows) else ""
-    if search is not None and kept is not None:
-        said = " · ".join(filter(None, [_found_words(search, kept, spent), said]))
+    words = _words(request, order, spent) if isinstance(order, SortedRows) else ""
+    if search is not None and order is not None:
+        words = " · ".join(filter(None, [_found_words(search, order, spent), words]))
     within = None if request.nearest is not None else request.within
     code = query_code(dataset, query, request.order, request.nearest, within)
     num_columns, num_pinned = len(query.names(dataset)), query.num_pinned(dataset)
-    return GridRows(query, num_rows, num_columns, num_pinned, said, reads, code, index)
+    return GridRows(query, num_rows, num_columns, num_pinned, words, reads, code, index)
 
 
 def _index_of_vectors(dataset: Source, nearest: NearestQuery) -> dict[str, str] | None:
@@ -200,8 +200,8 @@ def _with_condition(dataset: Source, request: GridRequest, search: FullTextSearc
     if query.filter is None:
         return replace(request, query=replace(query, filter=search.condition))
     compile_filter(query.filter, dataset.schema)  # so that an error is about what was written
-    both = f"({query.filter}) AND {search.condition}"
-    return replace(request, query=replace(query, filter=both))
+    condition = f"({query.filter}) AND {search.condition}"
+    return replace(request, query=replace(query, filter=condition))
 
 
 def _ordered(
@@ -210,11 +210,11 @@ def _ordered(
     if request.query.order is not None:
         return request.query  # it is known from before
     if search is not None and search.is_ranked:
-        found = matching_rows(
+        rows = matching_rows(
             scanned_source(dataset), search, request.order, request.query.filter, progress,
             within=request.within,
         )  # fmt: skip
-        return replace(request.query, order=found)
+        return replace(request.query, order=rows)
     query = _without_search(dataset, request, progress)
     if search is None or query.order is None:
         return query
@@ -229,46 +229,44 @@ def _without_search(dataset: Source, request: GridRequest, progress: Progress) -
             order=nearest_rows(scanned_source(dataset), request.nearest, where, progress),
         )
     if request.order:
-        found = sorted_rows(scanned_source(dataset), request.order, where, progress, request.within)
-        return replace(request.query, order=found)
+        rows = sorted_rows(scanned_source(dataset), request.order, where, progress, request.within)
+        return replace(request.query, order=rows)
     if request.within is not None:
-        found = chosen_rows(scanned_source(dataset), request.within, where, progress)
-        return replace(request.query, order=found)
+        rows = chosen_rows(scanned_source(dataset), request.within, where, progress)
+        return replace(request.query, order=rows)
     if where is not None and hasattr(dataset, "scanner"):
         return replace(request.query, order=filtered_rows(scanned_source(dataset), where, progress))
     return request.query
 
 
-def _words(request: GridRequest, found: SortedRows, seconds: float) -> str:
+def _words(request: GridRequest, rows: SortedRows, seconds: float) -> str:
     if request.nearest is not None:
-        near = text.plural(found.num_rows, "row")
+        near = text.plural(rows.num_rows, "row")
         among = (
-            f"all {text.count(found.scanned)}"
-            if request.query.filter is None
-            else "those that pass"
+            f"all {text.count(rows.scanned)}" if request.query.filter is None else "those that pass"
         )
         name = request.nearest.index
-        how = "exact" if name is None else f"by the index {text.name(name)}"
-        said = f"{near} nearest by {request.nearest.metric}, {how}, of {among}"
-        return f"{said}, in {milliseconds(seconds)}"
-    if found.scores is not None:
-        by = ", ".join(text.name(one.column) for one in request.order)
+        method = "exact" if name is None else f"by the index {text.name(name)}"
+        description = f"{near} nearest by {request.nearest.metric}, {method}, of {among}"
+        return f"{description}, in {milliseconds(seconds)}"
+    if rows.scores is not None:
+        by = ", ".join(text.name(sort.column) for sort in request.order)
         return f"sorted by {by}, not by score" if by else ""
     if not request.order:
-        return f"{text.plural(found.num_rows, 'row')} of {text.count(found.scanned)} chosen"
-    over = f"sorted over {text.plural(found.scanned, 'row')}"
-    cut = found.num_rows < found.scanned
-    return f"{over}; the first {text.count(found.num_rows)} are shown" if cut else over
+        return f"{text.plural(rows.num_rows, 'row')} of {text.count(rows.scanned)} chosen"
+    over = f"sorted over {text.plural(rows.scanned, 'row')}"
+    cut = rows.num_rows < rows.scanned
+    return f"{over}; the first {text.count(rows.num_rows)} are shown" if cut else over
 
 
-def _found_words(search: FullTextSearch, found: RowOrder, seconds: float) -> str:
+def _found_words(search: FullTextSearch, row_order: RowOrder, seconds: float) -> str:
     """Say how the rows of a search were found, and what was left out."""
-    rows = text.plural(found.num_rows, "row")
+    rows = text.plural(row_order.num_rows, "row")
     columns = ", ".join(map(text.name, search.columns))
     if search.is_ranked:
         names = ", ".join(map(text.name, search.indices))
-        most = ", the best ones" if found.num_rows == MAX_FOUND else ""
-        how = f"{rows} by the index {names} on {columns}{most}"
+        most = ", the best ones" if row_order.num_rows == MAX_FOUND else ""
+        method = f"{rows} by the index {names} on {columns}{most}"
     else:
-        how = f"{rows} found in {columns}: every text scanned, no index, so no score"
-    return " · ".join([f"{how}, in {milliseconds(seconds)}", *search.remarks])
+        method = f"{rows} found in {columns}: every text scanned, no index, so no score"
+    return " · ".join([f"{method}, in {milliseconds(seconds)}", *search.remarks])

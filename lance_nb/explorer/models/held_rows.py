@@ -79,19 +79,19 @@ def _followed(before: Source, row_ids: Ids, target: Source) -> tuple[Ids, int]:
         return row_ids, 0
     addresses = _addresses(before, row_ids)
     own, other = (
-        {fragment.id: fragment for fragment in stored_source(one).opened[1].manifest.fragments}
-        for one in (before, target)
+        {fragment.id: fragment for fragment in stored_source(snapshot).opened[1].manifest.fragments}
+        for snapshot in (before, target)
     )
     fragment_ids = (addresses >> _FRAGMENT_SHIFT).astype(np.int64)
-    kept = [
+    remaining = [
         number for number in np.unique(fragment_ids).tolist()
         if number in other and _shares_file(own[number], other[number])
     ]  # fmt: skip
-    known = np.isin(fragment_ids, kept)
-    same = addresses[known]
+    is_known = np.isin(fragment_ids, remaining)
+    same = addresses[is_known]
     if _is_stable(target):
         same = _ids_of(target, same)
-    return np.sort(same), int(known.size - known.sum())
+    return np.sort(same), int(is_known.size - is_known.sum())
 
 
 def _is_stable(source: Source) -> bool:
@@ -102,19 +102,19 @@ def _addresses(source: Source, row_ids: Ids) -> Ids:
     if not _is_stable(source) or not row_ids.size:
         return row_ids
     taken = scanned_source(source).take_rows(row_ids, columns=["_rowaddr"])
-    found: Ids = taken["_rowaddr"].to_numpy()
-    return found
+    addresses: Ids = taken["_rowaddr"].to_numpy()
+    return addresses
 
 
 def _ids_of(source: Source, addresses: Ids) -> Ids:
     table: Any = scanned_source(source).scanner(columns=[_ROW_ID, "_rowaddr"]).to_table()
     among = are_among(table["_rowaddr"].to_numpy(), np.sort(addresses))
-    found: Ids = table[_ROW_ID].to_numpy()[among]
-    return found
+    ids: Ids = table[_ROW_ID].to_numpy()[among]
+    return ids
 
 
-def _shares_file(one: Fragment, other: Fragment) -> bool:
-    return not {file.path for file in one.files}.isdisjoint(file.path for file in other.files)
+def _shares_file(fragment: Fragment, other: Fragment) -> bool:
+    return not {file.path for file in fragment.files}.isdisjoint(file.path for file in other.files)
 
 
 def _positions(
@@ -128,8 +128,8 @@ def _positions(
         everything = live_ids(stored_source(target).opened[1])
         passing = chosen_rows(scanned_source(target), np.sort(everything), query.filter, progress)
         shown = passing.ids
-    found: npt.NDArray[np.int64] = np.flatnonzero(are_among(shown, row_ids))
-    return found
+    positions: npt.NDArray[np.int64] = np.flatnonzero(are_among(shown, row_ids))
+    return positions
 
 
 def _rows(some: int, of: int) -> str:
@@ -144,11 +144,11 @@ def _missing(before: Source, target: Source, some: int, of: int) -> str:
     if not some:
         return ""
     where = text.ref_label(target.branch, target.version)
-    said = f"{_rows(some, of)} {_do(some, of)} not exist in version {where}"
+    explanation = f"{_rows(some, of)} {_do(some, of)} not exist in version {where}"
     if _is_stable(target) and _is_stable(before):
-        return f"{said}."
+        return f"{explanation}."
     was = "was" if 1 in (some, of) else "were"
-    return f"{said}, or {was} updated: without stable row ids an updated row is another one."
+    return f"{explanation}, or {was} updated: without stable row ids an updated row is another one."
 
 
 def _unknown(target: Source, some: int, of: int) -> str:

@@ -59,27 +59,27 @@ class Media:
 
 def media_of(head: bytes, size_bytes: int) -> Media:
     """Recognize a value of ``size_bytes`` by its first bytes (``HEAD_BYTES`` are enough)."""
-    found = _image(head) or _video(head) or _audio(head)
-    if found is None:
+    media = _image(head) or _video(head) or _audio(head)
+    if media is None:
         return Media("bytes", "application/octet-stream", "bytes")
     if size_bytes > MAX_BYTES:
-        return _refused(found, f"larger than {MAX_BYTES // 1_000_000} MB")
-    pixels = found.width * found.height
-    if found.kind == "image" and not 0 < pixels <= MAX_PIXELS:
+        return _refused(media, f"larger than {MAX_BYTES // 1_000_000} MB")
+    pixels = media.width * media.height
+    if media.kind == "image" and not 0 < pixels <= MAX_PIXELS:
         return _refused(
-            found, "its size in pixels is not known" if not pixels else "too many pixels"
+            media, "its size in pixels is not known" if not pixels else "too many pixels"
         )
-    return found
+    return media
 
 
-def _refused(found: Media, why: str) -> Media:
-    return Media(found.kind, found.mime, found.label, found.width, found.height, why)
+def _refused(media: Media, why: str) -> Media:
+    return Media(media.kind, media.mime, media.label, media.width, media.height, why)
 
 
 def _image(head: bytes) -> Media | None:
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        known = head[12:16] == b"IHDR" and len(head) >= 24
-        return _image_media("PNG", *(struct.unpack(">II", head[16:24]) if known else (0, 0)))
+        is_complete = head[12:16] == b"IHDR" and len(head) >= 24
+        return _image_media("PNG", *(struct.unpack(">II", head[16:24]) if is_complete else (0, 0)))
     if head[:6] in (b"GIF87a", b"GIF89a"):
         return _image_media(
             "GIF", *(struct.unpack("<HH", head[6:10]) if len(head) >= 10 else (0, 0))
@@ -111,14 +111,16 @@ def _webp_size(head: bytes) -> tuple[int, int]:
 
 
 def _jpeg_size(head: bytes) -> tuple[int, int]:
-    at = 2
-    while at + 9 <= len(head) and head[at] == 0xFF:
-        marker = head[at + 1]
+    position = 2
+    while position + 9 <= len(head) and head[position] == 0xFF:
+        marker = head[position + 1]
         if marker in _FRAMES:
-            height, width = struct.unpack(">HH", head[at + 5 : at + 9])
+            height, width = struct.unpack(">HH", head[position + 5 : position + 9])
             return width, height
-        length = 0 if marker == 0xFF else int.from_bytes(head[at + 2 : at + 4], "big") + 1
-        at += 1 + length
+        length = (
+            0 if marker == 0xFF else int.from_bytes(head[position + 2 : position + 4], "big") + 1
+        )
+        position += 1 + length
     return 0, 0
 
 
@@ -173,8 +175,8 @@ def _is_small_image(head: bytes, size_bytes: int) -> bool:
 
 def thumbnails(column: pa.Array) -> list[Thumbnail]:
     """Return the small images among binary values, as they are stored."""
-    found = []
-    for at, value in enumerate(heads_of(column, THUMBNAIL_BYTES + 1)):
+    sent = []
+    for row, value in enumerate(heads_of(column, THUMBNAIL_BYTES + 1)):
         if value is None or value[1] > THUMBNAIL_BYTES:
             continue
         media = media_of(*value)
@@ -183,5 +185,5 @@ def thumbnails(column: pa.Array) -> list[Thumbnail]:
             and not media.why
             and media.width * media.height <= THUMBNAIL_PIXELS
         ):
-            found.append(Thumbnail(at, media, value[0]))
-    return found
+            sent.append(Thumbnail(row, media, value[0]))
+    return sent

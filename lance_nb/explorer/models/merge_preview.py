@@ -140,16 +140,16 @@ def merge_preview(plan: MergePlan, refusal: Refusal | None = None) -> MergePrevi
         columns=_columns(plan.planned.ends.target.manifest.schema.to_arrow(), plan.schema_after),
         conflicts=tuple(
             {
-                "kind": one.kind,
-                "text": text.line(one.text),
-                "remedy": text.line(_remedy(one)),
-                "resolution": one.resolution,
+                "kind": conflict.kind,
+                "text": text.line(conflict.text),
+                "remedy": text.line(_remedy(conflict)),
+                "resolution": conflict.resolution,
             }
-            for one in plan.conflicts[:MAX_CONFLICTS]
+            for conflict in plan.conflicts[:MAX_CONFLICTS]
         ),
         hidden_conflicts=max(0, len(plan.conflicts) - MAX_CONFLICTS),
         unresolved=len(plan.unresolved),
-        notes=tuple(text.line(one) for one in plan.notes[:MAX_NOTES]),
+        notes=tuple(text.line(note) for note in plan.notes[:MAX_NOTES]),
         grid=_grid(plan),
         sample=_sample(plan.conflict_rows(MAX_ROWS if plan.cells is None else 0)),
         message=text.line(plan.message, 300),
@@ -165,9 +165,9 @@ def _pin_words(plan: MergePlan) -> str:
     if name is None:
         return ""
     files, size_bytes = plan.source_files
-    there = f"{text.plural(files, 'data file')} ({text.size(size_bytes)})" if files else "indices"
+    subject = f"{text.plural(files, 'data file')} ({text.size(size_bytes)})" if files else "indices"
     return (
-        f"{text.name(plan.target.branch or MAIN)} will read {there} of "
+        f"{text.name(plan.target.branch or MAIN)} will read {subject} of "
         f"{text.name(plan.source.branch or MAIN)} in place. The commit creates the tag "
         f"{text.name(name)}, which keeps them; it goes once no version reads them"
     )
@@ -192,11 +192,11 @@ def _offers(plan: MergePlan, refusal: Refusal | None) -> Iterator[Json]:
         yield {"label": refusal.label, "set": dict(refusal.fields)}
         return
     undecided = plan.unresolved
-    if any(one.needs_key for one in undecided):
+    if any(conflict.needs_key for conflict in undecided):
         for name in _key_candidates(plan):
             yield {"label": f"Match rows by {text.name(name)}", "set": {"key": name}}
         return
-    possible = [one.choices for one in undecided if one.choices]
+    possible = [conflict.choices for conflict in undecided if conflict.choices]
     if not possible or len(possible) < len(undecided):
         return
     labels = {
@@ -204,24 +204,24 @@ def _offers(plan: MergePlan, refusal: Refusal | None) -> Iterator[Json]:
         "theirs": f"Take all of {text.name(plan.source.branch or MAIN)}",
     }
     for side, label in labels.items():
-        if all(side in one for one in possible):
+        if all(side in choices for choices in possible):
             yield {"label": label, "set": {"on_conflict": side}}
 
 
 def _key_candidates(plan: MergePlan) -> list[str]:
     """Return columns of all sides that may identify a row, the likeliest first."""
     ends = plan.planned.ends
-    sides = [one.manifest.schema for one in (ends.base, ends.source, ends.target)]
-    common = set.intersection(*(set(one.names) for one in sides))
-    kinds = {one.name: one.type for one in sides[2].to_arrow()}
-    found = [
+    sides = [manifest.manifest.schema for manifest in (ends.base, ends.source, ends.target)]
+    common = set.intersection(*(set(schema.names) for schema in sides))
+    kinds = {field.name: field.type for field in sides[2].to_arrow()}
+    candidates = [
         name
         for name in sides[2].names
         if name in common
         and can_be_listed([name])
         and (pa.types.is_integer(kinds[name]) or cells.is_text(kinds[name]))
     ]
-    return sorted(found, key=lambda name: not _looks_like_key(name))[:_MAX_KEYS]
+    return sorted(candidates, key=lambda name: not _looks_like_key(name))[:_MAX_KEYS]
 
 
 def _looks_like_key(name: str) -> bool:
@@ -232,26 +232,26 @@ def _looks_like_key(name: str) -> bool:
 # --- cells in conflict ----------------------------------------------------------------------------
 
 
-def _cells(plan: MergePlan, found: ConflictCells) -> Json:
-    types = {one.name: str(one.type) for one in plan.schema_after}
+def _cells(plan: MergePlan, conflict_cells: ConflictCells) -> Json:
+    types = {field.name: str(field.type) for field in plan.schema_after}
     columns = [
         {"name": name, "label": text.name(name), "type": text.name(types[name]), "count": count}
-        for name, count in found.columns().items()
+        for name, count in conflict_cells.columns().items()
     ]
     return {
-        "total": len(found),
-        "rows": found.num_rows,
-        "deleted_rows": found.num_deleted_rows,
-        "open": sum(one.num_rows for one in plan.unresolved if one.kind == ROWS),
-        "key": ", ".join(map(text.name, found.replay.key)) or "row id",
+        "total": len(conflict_cells),
+        "rows": conflict_cells.num_rows,
+        "deleted_rows": conflict_cells.num_deleted_rows,
+        "open": sum(conflict.num_rows for conflict in plan.unresolved if conflict.kind == ROWS),
+        "key": ", ".join(map(text.name, conflict_cells.replay.key)) or "row id",
         "columns": columns[:MAX_SCHEMA],
         "hidden": max(0, len(columns) - MAX_SCHEMA),
     }
 
 
-def cell_lines(found: ConflictCells, first: int, count: int) -> list[Json]:
+def cell_lines(conflict_cells: ConflictCells, first: int, count: int) -> list[Json]:
     """Read some cells in conflict, as lines of the table."""
-    return [_cell_line(one) for one in found.window(first, count)]
+    return [_cell_line(cell) for cell in conflict_cells.window(first, count)]
 
 
 def _cell_line(cell: ConflictCell) -> Json:
@@ -300,17 +300,21 @@ def _fragments(table: pa.Table) -> Json:
 
 
 def _columns(before: pa.Schema, after: pa.Schema) -> tuple[str, ...]:
-    known, new = ({field.name: str(field.type) for field in one} for one in (before, after))
-    found = [
-        f"+ {text.name(name)}: {text.name(kind)}" for name, kind in new.items() if name not in known
-    ]
-    found += [f"− {text.name(name)}" for name in known if name not in new]
-    found += [
-        f"~ {text.name(name)}: {text.name(known[name])} → {text.name(kind)}"
+    before_types, new = (
+        {field.name: str(field.type) for field in schema} for schema in (before, after)
+    )
+    changes = [
+        f"+ {text.name(name)}: {text.name(kind)}"
         for name, kind in new.items()
-        if name in known and known[name] != kind
+        if name not in before_types
     ]
-    return tuple(found[:MAX_SCHEMA])
+    changes += [f"− {text.name(name)}" for name in before_types if name not in new]
+    changes += [
+        f"~ {text.name(name)}: {text.name(before_types[name])} → {text.name(kind)}"
+        for name, kind in new.items()
+        if name in before_types and before_types[name] != kind
+    ]
+    return tuple(changes[:MAX_SCHEMA])
 
 
 # --- the grid -------------------------------------------------------------------------------------
@@ -319,21 +323,23 @@ def _columns(before: pa.Schema, after: pa.Schema) -> tuple[str, ...]:
 def _grid(plan: MergePlan) -> Json:
     ends = plan.planned.ends
     steps = ends.source_history.steps, ends.target_history.steps
-    disputed = frozenset(number for one in plan.conflicts for number in one.fragments)
-    sides = [_shown(one, disputed) for one in steps]
+    disputed = frozenset(number for conflict in plan.conflicts for number in conflict.fragments)
+    sides = [_shown(step, disputed) for step in steps]
     verdicts: dict[tuple[str, str, str], int] = {}
-    found: dict[tuple[int, int], int] = {}
+    verdict_by_pair: dict[tuple[int, int], int] = {}
     for pair in pair_table(sides[0], sides[1], plan.conflicts).to_pylist():
         key = pair["outcome"], pair["verdict"], text.line(pair["reason"] or "")
-        at = pair["source_version"], pair["target_version"]
-        found[at] = verdicts.setdefault(key, len(verdicts))
+        versions = pair["source_version"], pair["target_version"]
+        verdict_by_pair[versions] = verdicts.setdefault(key, len(verdicts))
     return {
-        "source": [_step(one) for one in sides[0]],
-        "target": [_step(one) for one in sides[1]],
+        "source": [_step(step) for step in sides[0]],
+        "target": [_step(step) for step in sides[1]],
         "hidden_source": len(steps[0]) - len(sides[0]),
         "hidden_target": len(steps[1]) - len(sides[1]),
         "verdicts": [_verdict(*key) for key in verdicts],
-        "cells": [found.get((a.version, b.version), -1) for a in sides[0] for b in sides[1]],
+        "cells": [
+            verdict_by_pair.get((a.version, b.version), -1) for a in sides[0] for b in sides[1]
+        ],
     }
 
 
@@ -350,8 +356,10 @@ def _shown(steps: Sequence[Step], disputed: frozenset[int]) -> list[Step]:
     """Return the steps to show, in their order: those at disputed fragments, then the newest."""
     if len(steps) <= MAX_STEPS:
         return list(steps)
-    order = sorted(range(len(steps)), key=lambda at: (not _touches(steps[at], disputed), -at))
-    return [steps[at] for at in sorted(order[:MAX_STEPS])]
+    order = sorted(
+        range(len(steps)), key=lambda index: (not _touches(steps[index], disputed), -index)
+    )
+    return [steps[index] for index in sorted(order[:MAX_STEPS])]
 
 
 def _touches(step: Step, fragments: frozenset[int]) -> bool:
@@ -378,15 +386,15 @@ def _sample(table: pa.Table) -> Json:
     if not table.num_rows:
         return {"columns": [], "rows": []}
     sides = {name: table[name].combine_chunks() for name in SIDES}
-    names = list(dict.fromkeys(field.name for one in sides.values() for field in one.type))
+    names = list(dict.fromkeys(field.name for side in sides.values() for field in side.type))
     texts = [[_texts(sides[side], row, names) for side in SIDES] for row in range(table.num_rows)]
-    differ = [at for at in range(len(names)) if any(_differs(row, at) for row in texts)]
+    differ = [index for index in range(len(names)) if any(_differs(row, index) for row in texts)]
     shown = sorted({0, *differ[: MAX_COLUMNS - 1]})
     return {
-        "columns": [text.name(names[at]) for at in shown],
+        "columns": [text.name(names[index]) for index in shown],
         "rows": [
             {
-                side: None if values is None else [values[at] for at in shown]
+                side: None if values is None else [values[index] for index in shown]
                 for side, values in zip(SIDES, row, strict=True)
             }
             for row in texts
@@ -394,8 +402,8 @@ def _sample(table: pa.Table) -> Json:
     }
 
 
-def _differs(row: Sequence[Sequence[str | None] | None], at: int) -> bool:
-    return len({values[at] for values in row if values is not None}) > 1
+def _differs(row: Sequence[Sequence[str | None] | None], index: int) -> bool:
+    return len({values[index] for values in row if values is not None}) > 1
 
 
 def _texts(column: pa.StructArray, row: int, names: Sequence[str]) -> list[str | None] | None:
@@ -403,9 +411,10 @@ def _texts(column: pa.StructArray, row: int, names: Sequence[str]) -> list[str |
     value = column[row]
     if not value.is_valid:
         return None
-    known = {field.name for field in column.type}
+    field_names = {field.name for field in column.type}
     return [
-        cells.scalar_text(value[name], _CELL_CHARS) if name in known else None for name in names
+        cells.scalar_text(value[name], _CELL_CHARS) if name in field_names else None
+        for name in names
     ]
 
 
@@ -447,10 +456,10 @@ def merge_code(
     place = source if isinstance(source, tuple) else (source, 0)
     if into is not None:
         line_of = line_of.attribute("checkout_version").call((into, None))
-    there: int | Place = place[1] if place[0] == into else place
+    place_in_code: int | Place = place[1] if place[0] == into else place
     if place[0] is None and into is not None:
-        there = (MAIN, place[1])
-    python = line_of.attribute(verb).call(there, **_ordered(named))
+        place_in_code = (MAIN, place[1])
+    python = line_of.attribute(verb).call(place_in_code, **_ordered(named))
     line = magic(verb.replace("_", "-"), place_word(*place), options=options)
     return offered(python, line if is_sayable else PYTHON_ONLY)
 
@@ -458,5 +467,5 @@ def merge_code(
 def _ordered(named: Mapping[str, Any]) -> dict[str, Any]:
     """Put what is said of every merge behind what is said of this one."""
     last = ("message", "dry_run")
-    found = {name: value for name, value in named.items() if name not in last}
-    return found | {name: named[name] for name in last if name in named}
+    ordered = {name: value for name, value in named.items() if name not in last}
+    return ordered | {name: named[name] for name in last if name in named}

@@ -47,11 +47,11 @@ def index_for(dataset: Source, nearest: NearestQuery) -> str | None:
     """Return the name of the index that a search uses: one on the column, of the metric."""
     if not hasattr(dataset, "describe_indices"):
         return None
-    for one in cast("LanceDataset", dataset).describe_indices():
-        if one.field_names == [nearest.column] and one.index_type.startswith("IVF"):
-            found = cast("LanceDataset", dataset).index_statistics(one.name)["indices"]
-            if found and found[0].get("metric_type") == nearest.metric:
-                return one.name
+    for description in cast("LanceDataset", dataset).describe_indices():
+        if description.field_names == [nearest.column] and description.index_type.startswith("IVF"):
+            statistics = cast("LanceDataset", dataset).index_statistics(description.name)["indices"]
+            if statistics and statistics[0].get("metric_type") == nearest.metric:
+                return description.name
     return None
 
 
@@ -64,14 +64,14 @@ def nearest_rows(
         return _indexed_rows(dataset, nearest, vector, filter)
     groups = scan_groups(dataset)
     total = sum(group.num_rows for group in groups)
-    wanted = {
+    search = {
         "column": nearest.column, "q": vector, "k": nearest.k, "metric": nearest.metric,
         "use_index": False,
     }  # fmt: skip
     parts: list[pa.Table] = []
     for group in groups:
         progress(group.first, total)
-        scan = dataset.scanner(columns=[_ROW_ID], nearest=wanted, filter=filter, prefilter=True,
+        scan = dataset.scanner(columns=[_ROW_ID], nearest=search, filter=filter, prefilter=True,
                                fragments=group.fragments)  # fmt: skip
         parts = [_nearest([*parts, scan.to_table().select([_ROW_ID, DISTANCE])], nearest.k)]
     if not parts:
@@ -83,14 +83,14 @@ def nearest_rows(
 def _indexed_rows(
     dataset: ScannedSource, nearest: NearestQuery, vector: Any, filter: str | None
 ) -> SortedRows:
-    wanted = {
+    search = {
         "column": nearest.column, "q": vector, "k": nearest.k, "metric": nearest.metric,
         "refine_factor": REFINE_FACTOR,
     }  # fmt: skip
-    scan = dataset.scanner(columns=[_ROW_ID], nearest=wanted, filter=filter, prefilter=True)
-    found = scan.to_table()
-    ids = found[_ROW_ID].to_numpy()
-    return SortedRows(ids, dataset.stats().num_rows, cells.plain(found[DISTANCE]))
+    scan = dataset.scanner(columns=[_ROW_ID], nearest=search, filter=filter, prefilter=True)
+    rows = scan.to_table()
+    ids = rows[_ROW_ID].to_numpy()
+    return SortedRows(ids, dataset.stats().num_rows, cells.plain(rows[DISTANCE]))
 
 
 def recall_words(
@@ -104,11 +104,11 @@ def recall_words(
     if name is None:
         raise InvalidInputError(f"no index of {nearest.column!r} has the metric {nearest.metric}")
     started = time.perf_counter()
-    found = nearest_rows(dataset, replace(nearest, index=name), filter, progress)
+    rows = nearest_rows(dataset, replace(nearest, index=name), filter, progress)
     between = time.perf_counter()
     exact = nearest_rows(dataset, replace(nearest, index=None), filter, progress)
     ended = time.perf_counter()
-    same = int(np.isin(exact.ids, found.ids).sum())
+    same = int(np.isin(exact.ids, rows.ids).sum())
     return (
         f"the index {text.name(name)} finds {text.count(same)} of the "
         f"{text.count(exact.ids.size)} nearest (recall {same / max(1, exact.ids.size):.0%}): "
@@ -135,6 +135,6 @@ def _checked_vector(nearest: NearestQuery) -> Any:
 
 
 def _nearest(parts: list[pa.Table], k: int) -> pa.Table:
-    found = pa.concat_tables(parts)
-    places = np.argsort(found[DISTANCE].to_numpy(), kind="stable")[:k]
-    return found.take(pa.array(places))
+    nearest = pa.concat_tables(parts)
+    places = np.argsort(nearest[DISTANCE].to_numpy(), kind="stable")[:k]
+    return nearest.take(pa.array(places))

@@ -143,18 +143,18 @@ class NeighbourLayout:
             rows, members = (probed == cell).any(1).nonzero()[0], (self.cells == cell).nonzero()[0]
             if not rows.size or not members.size:
                 continue
-            others = self.references[members]
-            near = _products(vectors[rows], others)
+            reference_vectors = self.references[members]
+            near = _products(vectors[rows], reference_vectors)
             near *= -2
             near += lengths[rows, None]
-            near += np.einsum("ij,ij->i", others, others)
+            near += np.einsum("ij,ij->i", reference_vectors, reference_vectors)
             some = min(NEAREST, members.size)
             nearest = np.argpartition(near, some - 1, axis=1)[:, :some]
-            both = np.hstack([best[rows], np.take_along_axis(near, nearest, axis=1)])
-            known = np.hstack([places[rows], members[nearest]])
-            order = np.argsort(both, axis=1, kind="stable")[:, :NEAREST]
-            best[rows] = np.take_along_axis(both, order, axis=1)
-            places[rows] = np.take_along_axis(known, order, axis=1)
+            both_distances = np.hstack([best[rows], np.take_along_axis(near, nearest, axis=1)])
+            both_places = np.hstack([places[rows], members[nearest]])
+            order = np.argsort(both_distances, axis=1, kind="stable")[:, :NEAREST]
+            best[rows] = np.take_along_axis(both_distances, order, axis=1)
+            places[rows] = np.take_along_axis(both_places, order, axis=1)
         # Products of large vectors are too coarse for small distances.
         apart = vectors[:, None, :] - self.references[places]
         exact: Floats = np.einsum("ijk,ijk->ij", apart, apart)
@@ -173,18 +173,18 @@ class NeighbourLayout:
         return bytes(sink.getvalue())
 
 
-def _products(vectors: Floats, others: Floats) -> Floats:
+def _products(vectors: Floats, vectors_b: Floats) -> Floats:
     """Return the product of each vector with each other one, computed in this thread.
 
     Larger blocks are shared among threads, which costs more than it saves when the processor is
     busy.
     """
-    found = np.empty((len(vectors), len(others)), np.float32)
-    columns = np.ascontiguousarray(others.T)
-    rows = max(1, BLOCK_PRODUCTS // others.size)
+    products = np.empty((len(vectors), len(vectors_b)), np.float32)
+    columns = np.ascontiguousarray(vectors_b.T)
+    rows = max(1, BLOCK_PRODUCTS // vectors_b.size)
     for start in range(0, len(vectors), rows):
-        np.matmul(vectors[start : start + rows], columns, out=found[start : start + rows])
-    return found
+        np.matmul(vectors[start : start + rows], columns, out=products[start : start + rows])
+    return products
 
 
 def read_layout(data: bytes, column: str, dimension: int) -> NeighbourLayout | None:
@@ -230,14 +230,14 @@ def fit_layout(source: ScannedSource, column: str, progress: Progress) -> Neighb
     for batch in chosen_batches(source, [column], divisor, share):
         vectors, has_vector = read_vectors(batch.column(0))
         parts.append(vectors[has_vector])
-    found = np.concatenate([np.zeros((0, kind.list_size), np.float32), *parts])[:most]
-    if len(found) < MIN_REFERENCES:
+    sample = np.concatenate([np.zeros((0, kind.list_size), np.float32), *parts])[:most]
+    if len(sample) < MIN_REFERENCES:
         raise NotSupportedError(
             f"a layout by neighbours needs {MIN_REFERENCES} rows with a vector in {column!r} that "
-            f"is finite and at most {MAX_LENGTH:g} long; there are {len(found)}"
+            f"is finite and at most {MAX_LENGTH:g} long; there are {len(sample)}"
         )
-    coordinates = _laid_out(found, share_of(progress, STEPS // 5, STEPS))
-    return NeighbourLayout.of(column, found, coordinates)
+    coordinates = _laid_out(sample, share_of(progress, STEPS // 5, STEPS))
+    return NeighbourLayout.of(column, sample, coordinates)
 
 
 def share_of(progress: Progress, low: int, high: int) -> Progress:
@@ -264,8 +264,8 @@ def _laid_out(vectors: Floats, progress: Progress) -> Floats:
                 process.kill()
                 process.wait()
         if process.returncode:
-            said = text.line(log.read_text(errors="replace").strip().rpartition("\n")[2], 300)
-            raise NotSupportedError(f"these vectors cannot be laid out: {said}")
+            log_line = text.line(log.read_text(errors="replace").strip().rpartition("\n")[2], 300)
+            raise NotSupportedError(f"these vectors cannot be laid out: {log_line}")
         coordinates: Floats = np.load(folder / layout_process.COORDINATES, allow_pickle=False)
     if coordinates.shape != (len(vectors), 2) or not np.isfinite(coordinates).all():
         raise NotSupportedError("these vectors cannot be laid out: coordinates are not finite")

@@ -62,17 +62,19 @@ Progress = Callable[[int, int], object]
 def picture_columns(dataset: Source) -> list[str]:
     """Return the columns whose first values are pictures, sounds or films."""
     blobs = blob_columns(dataset)
-    names = [one.name for one in dataset.schema if one.name in blobs or cells.is_binary(one.type)]
+    names = [
+        field.name for field in dataset.schema if field.name in blobs or cells.is_binary(field.type)
+    ]
     return [name for name in names[:MAX_PROBED] if _has_media(dataset, name)]
 
 
 def _has_media(dataset: Source, name: str) -> bool:
     try:
         query = RowQuery()
-        found = _values(dataset, query, name, range(HEAD_ROWS), HEAD_BYTES)
+        heads = _values(dataset, query, name, range(HEAD_ROWS), HEAD_BYTES)
     except LanceError:
         return False  # a damaged column is reported where its rows are read
-    return any(one is not None and media_of(*one).kind != "bytes" for one in found)
+    return any(head is not None and media_of(*head).kind != "bytes" for head in heads)
 
 
 Value = tuple[bytes, int] | None
@@ -126,19 +128,19 @@ def tiles(
     values = _values(dataset, query, column, rows, TILE_BYTES + 1)
     captions = [""] * len(values)
     if caption is not None and values:
-        said = query.rows(dataset, [caption], rows.start, len(rows)).column(0)
-        captions = ["" if one is None else text.line(one, CAPTION_CHARS)
-                    for one in cells.cell_texts(said, CAPTION_CHARS)]  # fmt: skip
+        caption_values = query.rows(dataset, [caption], rows.start, len(rows)).column(0)
+        captions = ["" if cell_text is None else text.line(cell_text, CAPTION_CHARS)
+                    for cell_text in cells.cell_texts(caption_values, CAPTION_CHARS)]  # fmt: skip
     return _sent(values, captions, rows.start)
 
 
 def _sent(values: Sequence[Value], captions: Sequence[str], row: int) -> tuple[
     list[Tile], list[bytes]
 ]:  # fmt: skip
-    found: list[Tile] = []
+    tiles: list[Tile] = []
     sent: list[bytes] = []
     spent = 0
-    for at, (value, caption) in enumerate(zip(values, captions, strict=True)):
+    for position, (value, caption) in enumerate(zip(values, captions, strict=True)):
         media = None if value is None else media_of(*value)
         whole = value is not None and len(value[0]) == value[1]
         is_seen = media is not None and media.kind in ("image", "video")
@@ -147,8 +149,8 @@ def _sent(values: Sequence[Value], captions: Sequence[str], row: int) -> tuple[
         if fits and not later and value is not None:
             sent.append(value[0])
             spent += value[1]
-        found.append(Tile(row + at, caption, media, fits and not later, later))
-    return found, sent
+        tiles.append(Tile(row + position, caption, media, fits and not later, later))
+    return tiles, sent
 
 
 def changed_tiles(
@@ -168,9 +170,11 @@ def changed_tiles(
         if values is not None and not cells.is_binary(values.type):
             raise NotSupportedError(f"values of {column!r} are not binary")
         sides.append([] if values is None else list(heads_of(values, TILE_BYTES + 1)))
-    for at, both in enumerate(zip(*sides, strict=True)):
-        (before, after), pictures = _sent(both, ["", ""], 0)
-        pairs.append((_placed(before, rows.start + at), _placed(after, rows.start + at)))
+    for position, pair in enumerate(zip(*sides, strict=True)):
+        (before, after), pictures = _sent(pair, ["", ""], 0)
+        pairs.append(
+            (_placed(before, rows.start + position), _placed(after, rows.start + position))
+        )
         sent += pictures
     return pairs, sent
 
@@ -209,7 +213,7 @@ class Sections:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able values, without the order."""
         return {
-            "sections": [one.to_json() for one in self.sections],
+            "sections": [section.to_json() for section in self.sections],
             "words": self.words,
             "more": self.more,
         }
@@ -229,13 +233,13 @@ def group_rows(
             f"{num_rows:,} rows are shown, and at most {MAX_GROUPED:,} are grouped: filter them"
         )
     progress(0, num_rows)
-    found = query.rows(dataset, [column, _ROW_ID], 0, num_rows)
-    values = cells.plain(found.column(0))
+    rows = query.rows(dataset, [column, _ROW_ID], 0, num_rows)
+    values = cells.plain(rows.column(0))
     if cells.is_nested(values.type) or cells.is_binary(values.type):
         raise NotSupportedError(f"rows cannot be grouped by {column!r}, which is {values.type}")
     coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    titles = ["null" if one is None else text.line(one, CAPTION_CHARS)
-              for one in cells.cell_texts(coded.dictionary, CAPTION_CHARS)]  # fmt: skip
+    titles = ["null" if cell_text is None else text.line(cell_text, CAPTION_CHARS)
+              for cell_text in cells.cell_texts(coded.dictionary, CAPTION_CHARS)]  # fmt: skip
     if len(titles) > MAX_SECTIONS:
         raise InvalidInputError(
             f"{column!r} has {len(titles):,} values in these rows, and at most "
@@ -249,9 +253,9 @@ def group_rows(
     places = np.argsort(rank[codes], kind="stable")
     progress(num_rows, num_rows)
     sections = _sections([*titles, "null"], by_size, counts)
-    ids = cells.plain(found.column(1)).to_numpy()[places]
-    said = f"{text.plural(len(sections), 'group')} by {text.name(column)}"
-    return Sections(SortedRows(ids, num_rows), sections, said)
+    ids = cells.plain(rows.column(1)).to_numpy()[places]
+    words = f"{text.plural(len(sections), 'group')} by {text.name(column)}"
+    return Sections(SortedRows(ids, num_rows), sections, words)
 
 
 def _sections(
@@ -259,57 +263,61 @@ def _sections(
 ) -> tuple[Section, ...]:
     firsts = np.cumsum(counts[order]) - counts[order]
     return tuple(
-        Section(titles[at], int(first), int(counts[at]))
-        for at, first in zip(order.tolist(), firsts.tolist(), strict=True) if counts[at]
+        Section(titles[index], int(first), int(counts[index]))
+        for index, first in zip(order.tolist(), firsts.tolist(), strict=True) if counts[index]
     )  # fmt: skip
 
 
-def duplicate_sections(found: pa.Table, column: str) -> Sections:
+def duplicate_sections(duplicates: pa.Table, column: str) -> Sections:
     """Divide near duplicates, as ``near_duplicates`` finds them, into their groups."""
-    groups = found["group"].to_numpy()
+    groups = duplicates["group"].to_numpy()
     counts = np.bincount(groups) if groups.size else np.zeros(0, np.int64)
     shown = min(counts.size, MAX_SECTIONS)
     rows = int(counts[:shown].sum())
-    order = SortedRows(found[_ROW_ID].to_numpy()[:rows], rows,
-                       cells.plain(found["_distance"].slice(0, rows)))  # fmt: skip
+    order = SortedRows(duplicates[_ROW_ID].to_numpy()[:rows], rows,
+                       cells.plain(duplicates["_distance"].slice(0, rows)))  # fmt: skip
     firsts = (np.cumsum(counts) - counts).tolist()
     sections = tuple(
-        Section(f"{text.plural(int(counts[at]), 'near duplicate')}", firsts[at], int(counts[at]),
-                {"keep": 1})
-        for at in range(shown)
-    )  # fmt: skip
-    said = (
+        Section(
+            f"{text.plural(int(counts[group]), 'near duplicate')}",
+            firsts[group],
+            int(counts[group]),
+            {"keep": 1},
+        )
+        for group in range(shown)
+    )
+    words = (
         f"{text.plural(len(groups), 'row')} in {text.plural(counts.size, 'group')} of near "
         f"duplicates by {text.name(column)}"
     )
-    return Sections(order, sections, said, counts.size - shown)
+    return Sections(order, sections, words, counts.size - shown)
 
 
-def doubt_sections(found: pa.Table, label: str) -> Sections:
+def doubt_sections(doubts: pa.Table, label: str) -> Sections:
     """Divide doubtful labels, as ``label_doubts`` finds them, by label and suggestion."""
-    found = found.slice(0, MAX_GROUPED)
-    own, suggested = (cells.plain(found[name]) for name in ("label", "suggested"))
+    doubts = doubts.slice(0, MAX_GROUPED)
+    own, suggested = (cells.plain(doubts[name]) for name in ("label", "suggested"))
     pairs = list(zip(own.to_pylist(), suggested.to_pylist(), strict=True))
-    known = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
-    codes = np.array([known[pair] for pair in pairs], np.int64)
+    pairs_seen = {pair: pair_index for pair_index, pair in enumerate(dict.fromkeys(pairs))}
+    codes = np.array([pairs_seen[pair] for pair in pairs], np.int64)
     places = np.argsort(codes, kind="stable")
-    counts = np.bincount(codes, minlength=len(known))
-    ids = found[_ROW_ID].to_numpy()[places]
-    order = SortedRows(ids, found.num_rows)
+    counts = np.bincount(codes, minlength=len(pairs_seen))
+    ids = doubts[_ROW_ID].to_numpy()[places]
+    order = SortedRows(ids, doubts.num_rows)
     first = 0
     sections: list[Section] = []
-    for (before, after), count in zip(known, counts.tolist(), strict=True):
+    for (before, after), count in zip(pairs_seen, counts.tolist(), strict=True):
         label_text = text.line(str(after), CAPTION_CHARS)
         edit = {"column": label, "value": _sql(after), "label": label_text}
         title = f"{text.line(str(before), CAPTION_CHARS)} → {label_text}"
         if len(sections) < MAX_SECTIONS:
             sections.append(Section(title, first, count, edit))
         first += count
-    said = (
-        f"{text.plural(found.num_rows, 'row')} whose neighbours mostly have another "
+    words = (
+        f"{text.plural(doubts.num_rows, 'row')} whose neighbours mostly have another "
         f"{text.name(label)}"
     )
-    return Sections(order, tuple(sections), said, len(known) - len(sections))
+    return Sections(order, tuple(sections), words, len(pairs_seen) - len(sections))
 
 
 def _sql(value: object) -> str:
@@ -343,16 +351,16 @@ class PictureChanges:
 
 def picture_changes(diff: Diff, column: str) -> PictureChanges:
     """Compare the pictures of two versions. Raises ColumnNotFoundError and errors of reading."""
-    found = {}
+    changes = {}
     is_cut = False
     for kind in ("added", "removed", "changed"):
         stream = diff.rows([column], MAX_GROUPED + 1, kinds=[kind], show=[])
-        found[kind] = stream.read_all()[_ROW_ID].to_numpy().astype(np.uint64)
-        is_cut = is_cut or found[kind].size > MAX_GROUPED
-    added, removed = (found[kind][:MAX_GROUPED] for kind in ("added", "removed"))
+        changes[kind] = stream.read_all()[_ROW_ID].to_numpy().astype(np.uint64)
+        is_cut = is_cut or changes[kind].size > MAX_GROUPED
+    added, removed = (changes[kind][:MAX_GROUPED] for kind in ("added", "removed"))
     return PictureChanges(
         SortedRows(added, added.size),
         SortedRows(removed, removed.size),
-        min(found["changed"].size, MAX_GROUPED),
+        min(changes["changed"].size, MAX_GROUPED),
         is_cut,
     )

@@ -94,22 +94,22 @@ def compare_points(
     states[is_old] |= np.where(
         (np.abs(before - after) > MOVED_STEPS).any(1), np.uint8(MOVED), np.uint8(0)
     )
-    if colours is not None and all(one.labels is not None for one in colours):
+    if colours is not None and all(colour.labels is not None for colour in colours):
         states[is_old] |= _relabelled(*colours, origin, is_old)
     removed = np.ones(a.num_points, np.bool_)
     removed[origin[is_old]] = False
     return PointChanges(states, np.flatnonzero(removed), origin)
 
 
-def changes_by_code(found: PointChanges, a: Colouring, b: Colouring) -> dict[str, dict[str, int]]:
+def changes_by_code(changes: PointChanges, a: Colouring, b: Colouring) -> dict[str, dict[str, int]]:
     """Count the changes from A to B by the codes of B; removed points by the label they had."""
     if a.labels is None or b.labels is None:
         return {}
     code_of = dict(zip(b.values, _codes_of(b), strict=True))
     codes = np.array([*(code_of.get(value, OTHER) for value in a.values), MISSING], np.uint8)
-    had = np.minimum(a.labels[found.removed], len(a.values))  # null is the last one
+    had = np.minimum(a.labels[changes.removed], len(a.values))  # null is the last one
     counts = {
-        kind: np.bincount(b.codes[found.states & bit > 0], minlength=256)
+        kind: np.bincount(b.codes[changes.states & bit > 0], minlength=256)
         for kind, bit in (("arrived", ARRIVED), ("moved", MOVED), ("relabelled", RELABELLED))
     } | {"removed": np.bincount(codes[had], minlength=256)}
     some = np.flatnonzero(sum(counts.values()))
@@ -128,7 +128,7 @@ def _relabelled(
     a: Colouring, b: Colouring, origin: npt.NDArray[np.int64], is_old: npt.NDArray[np.bool_]
 ) -> Codes:
     """Return the bit of the points whose category differs."""
-    places = {value: at for at, value in enumerate(b.values)}
+    places = {value: index for index, value in enumerate(b.values)}
     table = np.full(MAX_DISTINCT + 1, MAX_DISTINCT + 1, np.int64)
     table[: len(a.values)] = [places.get(value, MAX_DISTINCT + 1) for value in a.values]
     table[MAX_DISTINCT] = MAX_DISTINCT
@@ -204,12 +204,12 @@ class PlacedMap:
 
 
 def _words(points: PointSet) -> str:
-    said = (
+    words = (
         f"{text.plural(points.num_points, 'point')} of {text.plural(points.num_rows, 'row')}; "
         f"{points.plane.words}"
     )
     if points.divisor > 1:
-        said += f"; a random sample of 1 row in {points.divisor}"
+        words += f"; a random sample of 1 row in {points.divisor}"
     if points.without:
-        said += f"; {text.plural(points.without, 'row')} without a vector that can be placed"
-    return said
+        words += f"; {text.plural(points.without, 'row')} without a vector that can be placed"
+    return words

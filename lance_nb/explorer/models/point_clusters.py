@@ -71,7 +71,7 @@ class Clusters:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able values, without the codes."""
-        said = (
+        description = (
             "the most frequent value of each group"
             if self.kind == "values"
             else "words that are more frequent in a group than elsewhere"
@@ -79,14 +79,14 @@ class Clusters:
         return {
             "column": text.name(self.column),
             "raw": self.column,
-            "entries": [one.to_json() for one in self.entries],
-            "words": f"{said}, by {text.plural(self.sampled, 'row')}",
+            "entries": [entry.to_json() for entry in self.entries],
+            "words": f"{description}, by {text.plural(self.sampled, 'row')}",
         }
 
 
 def label_columns(schema: pa.Schema) -> list[str]:
     """Return the columns of texts that groups can be named by."""
-    return [one.name for one in schema if _is_text(one.type)]
+    return [field.name for field in schema if _is_text(field.type)]
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -114,8 +114,8 @@ def find_clusters(xy: Coordinates) -> Codes:
     largest = largest[sizes[largest] >= least]
     table = np.full(_GRID * _GRID, NO_CLUSTER, np.uint8)
     table[largest] = np.arange(largest.size, dtype=np.uint8)
-    found: Codes = table[basin[square]]
-    return found
+    cluster_codes: Codes = table[basin[square]]
+    return cluster_codes
 
 
 def _blurred(grid: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -141,8 +141,8 @@ def _basins(density: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     flat = density.ravel()
     pairs = np.concatenate(
         [
-            np.stack([one.ravel(), other.ravel()], axis=1)
-            for one, other in (
+            np.stack([pair.ravel(), other.ravel()], axis=1)
+            for pair, other in (
                 (numbers[:-1], numbers[1:]),
                 (numbers[:, :-1], numbers[:, 1:]),
                 (numbers[:-1, :-1], numbers[1:, 1:]),
@@ -152,13 +152,13 @@ def _basins(density: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     )
     pairs = pairs[basin[pairs[:, 0]] != basin[pairs[:, 1]]]
     saddles = flat[pairs].min(1)
-    for at in np.argsort(-saddles, kind="stable"):
-        a, b = basin[pairs[at]]
-        lower, higher = sorted((a, b), key=lambda one: flat[one])
+    for index in np.argsort(-saddles, kind="stable"):
+        a, b = basin[pairs[index]]
+        lower, higher = sorted((a, b), key=lambda cell: flat[cell])
         peak = flat[lower]
         # Weights of a blur are 1 at most, so the variance of a sum of counts is half of it.
         least = max((1 - _SADDLE) * peak, _NOISE * np.sqrt(peak / 2))
-        if a != b and peak - saddles[at] <= least:
+        if a != b and peak - saddles[index] <= least:
             basin[basin == lower] = higher
     return basin
 
@@ -192,9 +192,9 @@ def label_clusters(
         named, labels = "words", _telling_words(texts.drop_null(), groups)
     counts = np.bincount(codes, minlength=NO_CLUSTER + 1)
     entries = tuple(
-        LegendEntry(at, labels[at], int(counts[at]), *densest(points.xy[codes == at]))
-        for at in range(MAX_CLUSTERS)
-        if counts[at] and at in labels
+        LegendEntry(code, labels[code], int(counts[code]), *densest(points.xy[codes == code]))
+        for code in range(MAX_CLUSTERS)
+        if counts[code] and code in labels
     )
     return Clusters(column, named, codes, entries, len(texts))
 
@@ -206,13 +206,13 @@ def _sample(
     import pyarrow.compute as pc
 
     random = np.random.default_rng(points.num_points)
-    wanted = min(SAMPLE_POINTS, points.num_points)
-    places = random.choice(points.num_points, wanted, replace=False)
+    sample_size = min(SAMPLE_POINTS, points.num_points)
+    places = random.choice(points.num_points, sample_size, replace=False)
     parts = [pa.array([], pa.large_string())]
     done = num_bytes = 0
     step = FIRST_POINTS
-    while done < wanted and num_bytes < SAMPLE_BYTES:
-        progress(done, wanted)
+    while done < sample_size and num_bytes < SAMPLE_BYTES:
+        progress(done, sample_size)
         some = np.sort(places[done : done + step])
         places[done : done + some.size] = some
         read = cells.plain(source.take_rows(points.ids[some], columns=[column]).column(0))
@@ -235,9 +235,9 @@ def _most_frequent(coded: pa.DictionaryArray, groups: Codes) -> dict[int, str]:
     counts = np.bincount(pairs, minlength=(NO_CLUSTER + 1) * width).reshape(-1, width)
     best = counts.argmax(1)
     return {
-        at: text.line(coded.dictionary[int(best[at])].as_py(), LABEL_CHARS)
-        for at in range(MAX_CLUSTERS)
-        if counts[at, best[at]]
+        code: text.line(coded.dictionary[int(best[code])].as_py(), LABEL_CHARS)
+        for code in range(MAX_CLUSTERS)
+        if counts[code, best[code]]
     }
 
 
@@ -259,33 +259,35 @@ def _telling_words(texts: pa.Array, groups: Codes) -> dict[int, str]:
     pairs = np.unique(rows * width + codes)  # each word once for each text
     rows, codes = pairs // width, pairs % width
     having = np.bincount(codes, minlength=width) * is_word
-    kept = np.argsort(-having, kind="stable")[:MAX_VOCABULARY]
-    kept = kept[having[kept] > 1]
-    if not kept.size:
+    order = np.argsort(-having, kind="stable")[:MAX_VOCABULARY]
+    order = order[having[order] > 1]
+    if not order.size:
         return {}
     place = np.full(width, -1)
-    place[kept] = np.arange(kept.size)
+    place[order] = np.arange(order.size)
     is_kept = place[codes] >= 0
-    cell = groups[rows[is_kept]].astype(np.int64) * kept.size + place[codes[is_kept]]
-    counts = np.bincount(cell, minlength=(NO_CLUSTER + 1) * kept.size).reshape(-1, kept.size)
+    cell = groups[rows[is_kept]].astype(np.int64) * order.size + place[codes[is_kept]]
+    counts = np.bincount(cell, minlength=(NO_CLUSTER + 1) * order.size).reshape(-1, order.size)
     sizes = np.bincount(groups, minlength=NO_CLUSTER + 1)
-    found = {}
-    for at in np.flatnonzero(sizes[:MAX_CLUSTERS]).tolist():
-        inside = counts[at]
-        weights = _weights(inside, int(sizes[at]), having[kept] - inside, len(texts) - sizes[at])
-        weights[inside < max(2, _LEAST_SHARE * sizes[at])] = 0
+    telling = {}
+    for code in np.flatnonzero(sizes[:MAX_CLUSTERS]).tolist():
+        inside = counts[code]
+        weights = _weights(
+            inside, int(sizes[code]), having[order] - inside, len(texts) - sizes[code]
+        )
+        weights[inside < max(2, _LEAST_SHARE * sizes[code])] = 0
         best = np.argsort(-weights, kind="stable")[: 4 * MAX_WORDS]
         chosen: list[str] = []
-        for word in pc.take(vocabulary, kept[best[weights[best] > _LEAST_Z]]).to_pylist():
+        for word in pc.take(vocabulary, order[best[weights[best] > _LEAST_Z]]).to_pylist():
             if not any(word in other or other in word for other in chosen):  # cat and cats
                 chosen.append(word)
         if chosen:
-            found[at] = text.line(" · ".join(chosen[:MAX_WORDS]), LABEL_CHARS)
-    return found
+            telling[code] = text.line(" · ".join(chosen[:MAX_WORDS]), LABEL_CHARS)
+    return telling
 
 
 def _weights(
-    inside: npt.NDArray[np.int64], size: int, outside: npt.NDArray[np.int64], others: int
+    inside: npt.NDArray[np.int64], size: int, outside: npt.NDArray[np.int64], num_others: int
 ) -> npt.NDArray[np.float64]:
     """Return the log odds ratios of words in standard errors.
 
@@ -293,10 +295,10 @@ def _weights(
         inside: for each word, how many texts of the group have it.
         size: texts of the group.
         outside: for each word, how many of the other texts have it.
-        others: the other texts.
+        num_others: the other texts.
     """
-    table = [inside + 0.5, size - inside + 0.5, outside + 0.5, others - outside + 0.5]
-    a, b, c, d = (np.asarray(one, np.float64) for one in table)
+    table = [inside + 0.5, size - inside + 0.5, outside + 0.5, num_others - outside + 0.5]
+    a, b, c, d = (np.asarray(cell, np.float64) for cell in table)
     errors = np.sqrt(1 / a + 1 / b + 1 / c + 1 / d)
     weights: npt.NDArray[np.float64] = np.log(a * d / (b * c)) / errors
     return weights

@@ -84,8 +84,8 @@ class Colouring:
             "column": None if self.column is None else text.name(self.column),
             "raw": self.column,
             "kind": self.kind,
-            "legend": [one.to_json() for one in self.legend],
-            "names": [one.to_json() for one in self.names],
+            "legend": [entry.to_json() for entry in self.legend],
+            "names": [name.to_json() for name in self.names],
             "low": self.low,
             "high": self.high,
         }
@@ -93,7 +93,7 @@ class Colouring:
 
 def colour_columns(schema: pa.Schema) -> list[str]:
     """Return the columns that points can be coloured by."""
-    return [one.name for one in schema if _is_category(one.type) or _is_number(one.type)]
+    return [field.name for field in schema if _is_category(field.type) or _is_number(field.type)]
 
 
 def _is_category(kind: pa.DataType) -> bool:
@@ -117,7 +117,7 @@ def colour_points(
     points: PointSet,
     column: str,
     progress: Progress,
-    known: Sequence[str] = (),
+    known_values: Sequence[str] = (),
 ) -> Colouring:
     """Colour points by a column.
 
@@ -126,7 +126,7 @@ def colour_points(
         points: the points.
         column: the column that gives the colours.
         progress: called with rows read and rows in all.
-        known: categories whose colours are already given, in their order.
+        known_values: categories whose colours are already given, in their order.
 
     Raises ColumnNotFoundError, NotSupportedError.
     """
@@ -135,7 +135,7 @@ def colour_points(
     kind = source.schema.field(column).type
     if _is_category(kind):
         labels, values = _categories(source, points, column, progress)
-        return _category_colouring(points, column, labels, values, known)
+        return _category_colouring(points, column, labels, values, known_values)
     if not _is_number(kind):
         raise NotSupportedError(f"points cannot be coloured by {column!r}, which is a {kind}")
     numbers = _read_numbers(source, points, column, progress)
@@ -143,8 +143,10 @@ def colour_points(
     if pa.types.is_integer(kind) and few.size <= MAX_CATEGORIES:
         distinct, places = np.unique(numbers, return_inverse=True)
         if distinct.size <= MAX_CATEGORIES:
-            values = ["null" if np.isnan(one) else f"{int(one)}" for one in distinct]
-            return _category_colouring(points, column, places.astype(np.uint16), values, known)
+            values = ["null" if np.isnan(value) else f"{int(value)}" for value in distinct]
+            return _category_colouring(
+                points, column, places.astype(np.uint16), values, known_values
+            )
     return _number_colouring(column, kind, numbers)
 
 
@@ -216,23 +218,23 @@ def _categories(
     """Return the label of each point, as a place among the distinct values, and these values."""
     import pyarrow.compute as pc
 
-    found: dict[Any, int] = {}
+    codes: dict[Any, int] = {}
     parts = []
     for batch in chosen_batches(source, [column], points.divisor, progress):
         coded = cells.plain(batch.column(0)).dictionary_encode()
         values = coded.dictionary.to_pylist()  # distinct values of one step
         for value in values:
-            found.setdefault(value, len(found))
-        if len(found) > MAX_DISTINCT:
+            codes.setdefault(value, len(codes))
+        if len(codes) > MAX_DISTINCT:
             raise NotSupportedError(
                 f"{column!r} has more than {MAX_DISTINCT:,} different values: choose a column "
                 "with fewer"
             )
-        places = np.array([found[value] for value in values] + [MAX_DISTINCT], np.uint16)
+        places = np.array([codes[value] for value in values] + [MAX_DISTINCT], np.uint16)
         indices = pc.fill_null(coded.indices, len(values)).to_numpy(zero_copy_only=False)
         parts.append(places[indices])
     labels = np.concatenate([np.zeros(0, np.uint16), *parts])[points.has_vector]
-    return labels, [text.line(value, 80) for value in found]
+    return labels, [text.line(value, 80) for value in codes]
 
 
 def _category_colouring(
@@ -240,25 +242,30 @@ def _category_colouring(
     column: str,
     labels: npt.NDArray[np.uint16],
     values: Sequence[str],
-    known: Sequence[str],
+    known_values: Sequence[str],
 ) -> Colouring:
     counts = np.bincount(labels, minlength=MAX_DISTINCT + 1)
-    by_count = sorted(range(len(values)), key=lambda at: (-counts[at], values[at]))
-    places = {value: at for at, value in reversed(list(enumerate(values)))}
-    kept = [places[value] for value in known if value in places]
-    free = [at for at in by_count if at not in set(kept)]
-    colours = dict(zip(kept, (at for at, value in enumerate(known) if value in places),
-                       strict=True))  # fmt: skip
-    unused = [code for code in range(MAX_CATEGORIES) if code >= len(known)]
+    by_count = sorted(range(len(values)), key=lambda index: (-counts[index], values[index]))
+    places = {value: index for index, value in reversed(list(enumerate(values)))}
+    known_places = [places[value] for value in known_values if value in places]
+    free = [index for index in by_count if index not in set(known_places)]
+    colours = dict(
+        zip(
+            known_places,
+            (index for index, value in enumerate(known_values) if value in places),
+            strict=True,
+        )
+    )
+    unused = [code for code in range(MAX_CATEGORIES) if code >= len(known_values)]
     colours |= dict(zip(free, unused, strict=False))
     table = np.full(MAX_DISTINCT + 1, OTHER, np.uint8)
     table[MAX_DISTINCT] = MISSING
-    for at, code in colours.items():
-        table[at] = code
+    for value_index, code in colours.items():
+        table[value_index] = code
     codes = table[labels]
     legend = [
-        LegendEntry(code, values[at], int(counts[at]), *densest(points.xy[labels == at]))
-        for at, code in sorted(colours.items(), key=lambda one: one[1]) if counts[at]
+        LegendEntry(code, values[index], int(counts[index]), *densest(points.xy[labels == index]))
+        for index, code in sorted(colours.items(), key=lambda pair: pair[1]) if counts[index]
     ]  # fmt: skip
     for code, label in ((OTHER, "other values"), (MISSING, "null")):
         number = int((codes == code).sum())
@@ -267,9 +274,9 @@ def _category_colouring(
     order = np.argsort(labels, kind="stable")
     ends = np.concatenate([[0], np.cumsum(counts)])
     names = [
-        LegendEntry(int(table[at]), values[at], int(counts[at]),
-                    *densest(points.xy[order[ends[at] : ends[at + 1]]]))
-        for at in by_count[:MAX_NAMES] if counts[at] >= least
+        LegendEntry(int(table[index]), values[index], int(counts[index]),
+                    *densest(points.xy[order[ends[index] : ends[index + 1]]]))
+        for index in by_count[:MAX_NAMES] if counts[index] >= least
     ]  # fmt: skip
     return Colouring(column, "category", codes, tuple(legend), tuple(names),
                      values=tuple(values), labels=labels)  # fmt: skip
@@ -280,9 +287,9 @@ def densest(xy: Coordinates) -> tuple[int, int]:
     if not len(xy):
         return 0, 0
     squares = (xy.astype(np.int64) * _BINS) >> 16
-    at = squares[:, 0] * _BINS + squares[:, 1]
-    most = int(np.bincount(at, minlength=1).argmax())
-    x, y = xy[at == most].mean(0)
+    cells = squares[:, 0] * _BINS + squares[:, 1]
+    most = int(np.bincount(cells, minlength=1).argmax())
+    x, y = xy[cells == most].mean(0)
     return int(x), int(y)
 
 
@@ -309,7 +316,7 @@ class Sizing:
 
 def size_columns(schema: pa.Schema) -> list[str]:
     """Return the columns that points can have their sizes from."""
-    return [one.name for one in schema if _has_size(one.type)]
+    return [field.name for field in schema if _has_size(field.type)]
 
 
 def _has_size(kind: pa.DataType) -> bool:
@@ -352,5 +359,5 @@ def size_words(sizing: Sizing) -> str:
     without = f"; {text.plural(sizing.without, 'point')} without a value are the smallest"
     if sizing.without == 1:
         without = "; 1 point without a value is the smallest"
-    said = f"{text.name(sizing.column)}, {sizing.low} to {sizing.high}"
-    return said + (without if sizing.without else "")
+    words = f"{text.name(sizing.column)}, {sizing.low} to {sizing.high}"
+    return words + (without if sizing.without else "")

@@ -70,27 +70,29 @@ class RefBook:
 
     def tags_at(self, place: Place) -> list[str]:
         """Return the tags of a version, sorted."""
-        return sorted(name for name, one in self.tags.items() if tag_place(one) == place)
+        return sorted(name for name, tag in self.tags.items() if tag_place(tag) == place)
 
     def tags_on(self, branch: str | None) -> list[str]:
         """Return the tags on any version of a branch, by version."""
-        found = [
-            (one["version"], name) for name, one in self.tags.items() if one.get("branch") == branch
+        tags = [
+            (tag["version"], name) for name, tag in self.tags.items() if tag.get("branch") == branch
         ]
-        return [name for _, name in sorted(found)]
+        return [name for _, name in sorted(tags)]
 
     def forks_at(self, place: Place) -> list[str]:
         """Return the branches that started from a version, sorted."""
-        return sorted(name for name, one in self.branches.items() if fork_of(one) == place)
+        return sorted(
+            name for name, branch_record in self.branches.items() if fork_of(branch_record) == place
+        )
 
     def children_of(self, branch: str | None) -> list[str]:
         """Return the branches that started from a branch, by version."""
-        found = [
-            (fork_of(one)[1], name)
-            for name, one in self.branches.items()
-            if fork_of(one)[0] == branch
+        branches = [
+            (fork_of(branch_record)[1], name)
+            for name, branch_record in self.branches.items()
+            if fork_of(branch_record)[0] == branch
         ]
-        return [name for _, name in sorted(found)]
+        return [name for _, name in sorted(branches)]
 
 
 def ref_book(dataset: Source) -> RefBook:
@@ -200,17 +202,17 @@ def _branch_sorts(book: RefBook) -> dict[str, SortKey]:
     tags, children = _counts(book)
     return {
         "name": _name,
-        "fork": lambda one: (fork_of(one[1])[0] or "", fork_of(one[1])[1]),
-        "created": lambda one: one[1].get("create_at") or 0,
-        "refs": lambda one: tags[one[0]] + children[one[0]],
+        "fork": lambda entry: (fork_of(entry[1])[0] or "", fork_of(entry[1])[1]),
+        "created": lambda entry: entry[1].get("create_at") or 0,
+        "refs": lambda entry: tags[entry[0]] + children[entry[0]],
     }
 
 
 _TAG_SORTS: dict[str, SortKey] = {
     "name": _name,
-    "place": lambda one: (one[1].get("branch") or "", one[1]["version"]),
-    "created": lambda one: _milliseconds(one[1], "created_at"),
-    "updated": lambda one: _milliseconds(one[1], "updated_at"),
+    "place": lambda entry: (entry[1].get("branch") or "", entry[1]["version"]),
+    "created": lambda entry: _milliseconds(entry[1], "created_at"),
+    "updated": lambda entry: _milliseconds(entry[1], "updated_at"),
 }
 
 
@@ -227,7 +229,7 @@ def ref_page(book: RefBook, query: RefQuery) -> RefPage:
         records.insert(0, (MAIN, {}))  # always on top
     first = min(query.first, len(records))
     shown = records[first : first + min(query.count, MAX_LINES)]
-    lines = [_tag_line(*one) for one in shown] if is_tags else _branch_lines(book, shown)
+    lines = [_tag_line(*entry) for entry in shown] if is_tags else _branch_lines(book, shown)
     counts = len(book.branches) + 1, len(book.tags), book.damaged
     return RefPage(query.kind, *counts, len(records), first, tuple(lines))
 
@@ -236,21 +238,22 @@ def _matching(
     records: Mapping[str, Mapping[str, Any]], query: RefQuery, is_tags: bool
 ) -> list[NamedRecord]:
     """Return the records that hold what was typed in their name or place."""
-    wanted = query.typed.strip().casefold()
-    if not wanted:
+    text_wanted = query.typed.strip().casefold()
+    if not text_wanted:
         return list(records.items())
     place = tag_place if is_tags else fork_of
     return [
-        (name, one)
-        for name, one in records.items()
-        if wanted in name.casefold() or wanted in text.ref_label(*place(one)).casefold()
+        (name, record)
+        for name, record in records.items()
+        if text_wanted in name.casefold()
+        or text_wanted in text.ref_label(*place(record)).casefold()
     ]
 
 
 def _counts(book: RefBook) -> tuple[Counter[str], Counter[str]]:
     """Count the tags on each branch, and the branches that started from it."""
-    tags = Counter(one.get("branch") or MAIN for one in book.tags.values())
-    return tags, Counter(fork_of(one)[0] or MAIN for one in book.branches.values())
+    tags = Counter(record.get("branch") or MAIN for record in book.tags.values())
+    return tags, Counter(fork_of(branch)[0] or MAIN for branch in book.branches.values())
 
 
 def _branch_lines(book: RefBook, records: Iterable[NamedRecord]) -> list[Line]:
@@ -313,7 +316,7 @@ def _head(
         rows, moment = head.count_rows(), _moment(head)
     except LanceError as error:
         return {"name": name, "problem": text.line(str(error), 200)}
-    found: dict[str, Any] = {
+    head_data: dict[str, Any] = {
         "name": name,
         "version": head.version,
         "rows": rows,
@@ -326,25 +329,25 @@ def _head(
     if record is not None:
         parent, fork = fork_of(record)
         newest = latest_of(parent)
-        found["ahead"] = head.version - fork
-        found["behind"] = None if newest is None else max(0, newest - fork)
+        head_data["ahead"] = head.version - fork
+        head_data["behind"] = None if newest is None else max(0, newest - fork)
         if newest is not None and hasattr(dataset, "opened"):
-            found["exact"] = found["ahead"] + found["behind"] <= MAX_COMPARED
-            if found["exact"]:
-                found |= _compared(writable_dataset(dataset), name or MAIN, parent or MAIN)
-    return found
+            head_data["exact"] = head_data["ahead"] + head_data["behind"] <= MAX_COMPARED
+            if head_data["exact"]:
+                head_data |= _compared(writable_dataset(dataset), name or MAIN, parent or MAIN)
+    return head_data
 
 
 def _compared(dataset: LanceDataset, name: str, parent: str) -> Line:
     """Count the versions that a branch and its parent do not have in common."""
     try:
-        known = dataset.branches.compare(name, parent)
+        comparison = dataset.branches.compare(name, parent)
     except LanceError:  # what a side did is not known any more
         return {"exact": False}
-    merged = known.merged
+    merged = comparison.merged
     return {
-        "ahead": known.ahead,
-        "behind": known.behind,
+        "ahead": comparison.ahead,
+        "behind": comparison.behind,
         "merged": None if merged is None else place_json((merged.branch, merged.version or 0)),
     }
 
@@ -391,7 +394,7 @@ def _tag_detail(dataset: Source, book: RefBook, name: str) -> RefDetail:
     if record is None:
         raise RefNotFoundError("tag", name, tuple(book.tags))
     place = tag_place(record)
-    others = [one for one in book.tags_at(place) if one != name]
+    other_tags = [tag_name for tag_name in book.tags_at(place) if tag_name != name]
     version = text.ref_label(*place)
     if is_missing(dataset, place):
         version += " (does not exist any more: move the tag, or delete it)"
@@ -413,8 +416,8 @@ def _tag_detail(dataset: Source, book: RefBook, name: str) -> RefDetail:
         fork=None,
         facts=tuple(facts),
         metadata=_metadata(record),
-        tags=_related(others, lambda one: tag_place(book.tags[one])),
-        children=_related(book.forks_at(place), lambda one: fork_of(book.branches[one])),
+        tags=_related(other_tags, lambda tag_name: tag_place(book.tags[tag_name])),
+        children=_related(book.forks_at(place), lambda branch: fork_of(book.branches[branch])),
         note=whole_note(record),
         seen=place_json(place),
     )
@@ -437,8 +440,8 @@ def _branch_detail(dataset: Source, book: RefBook, name: str | None) -> RefDetai
         fork=fork,
         facts=tuple(facts),
         metadata=_metadata(record),
-        tags=_related(tags, lambda one: tag_place(book.tags[one])),
-        children=_related(children, lambda one: fork_of(book.branches[one])),
+        tags=_related(tags, lambda tag_name: tag_place(book.tags[tag_name])),
+        children=_related(children, lambda branch: fork_of(book.branches[branch])),
         note=whole_note(record),
         seen=identity_of(record, head),
     )
@@ -469,8 +472,8 @@ def _fork_facts(fork: Json | None, head: Json, record: Record) -> list[Json]:
     parent = text.name(fork["branch"] or MAIN)
     most = "" if head.get("exact", True) else "at most "
     if head.get("merged") is not None:
-        rest = "" if head["ahead"] else ", which is all of it"
-        facts.append(_fact("merged", f"{head['merged']['label']} into {parent}{rest}"))
+        remainder = "" if head["ahead"] else ", which is all of it"
+        facts.append(_fact("merged", f"{head['merged']['label']} into {parent}{remainder}"))
     if head.get("ahead") is not None:
         ahead = text.plural(head["ahead"], "version")
         facts.append(_fact("ahead", f"{most}{ahead} that {parent} lacks"))
@@ -485,11 +488,11 @@ def _folder(dataset: Source, name: str | None) -> list[Json]:
     if name is None or not hasattr(dataset, "opened"):
         return []
     try:
-        found = writable_dataset(dataset).branches.explain_delete(name, users=False)
+        deletion = writable_dataset(dataset).branches.explain_delete(name, users=False)
     except LanceError:
         return []
-    files = text.plural(found.num_files, "file")
-    return [_fact("in its own folder", f"{text.size(found.size_bytes)} in {files}")]
+    files = text.plural(deletion.num_files, "file")
+    return [_fact("in its own folder", f"{text.size(deletion.size_bytes)} in {files}")]
 
 
 def _fact(label: str, value: str) -> Json:
@@ -503,13 +506,13 @@ def whole_note(record: Record) -> str:
 
 def _metadata(record: Record) -> tuple[Json, ...]:
     """Return the rest of the metadata."""
-    entries = [one for one in (record.get("metadata") or {}).items() if one[0] != NOTE]
+    entries = [item for item in (record.get("metadata") or {}).items() if item[0] != NOTE]
     return tuple(_fact(text.name(key), text.line(value)) for key, value in entries[:MAX_ENTRIES])
 
 
 def _related(names: Sequence[str], place: Callable[[str], Place]) -> Json:
     shown = [
-        {"name": one, "label": text.name(one), "place": place_json(place(one))}
-        for one in names[:MAX_RELATED]
+        {"name": name, "label": text.name(name), "place": place_json(place(name))}
+        for name in names[:MAX_RELATED]
     ]
     return {"lines": shown, "hidden": max(0, len(names) - MAX_RELATED)}

@@ -40,15 +40,19 @@ class Consequence:
 def of_creating(book: RefBook, kind: str, place: Place, num_rows: int) -> list[Consequence]:
     """List the consequences of a new tag or branch at a version."""
     shown = text.ref_label(*place)
-    kept = Consequence(OK, f"{shown} is kept from clean-up as long as the {kind} exists.")
+    consequence = Consequence(OK, f"{shown} is kept from clean-up as long as the {kind} exists.")
     if kind == "tag":
-        others = book.tags_at(place)
+        other_tags = book.tags_at(place)
         return [
-            kept,
-            *([Consequence(OK, f"It already has the tag {_names(others)}.")] if others else []),
+            consequence,
+            *(
+                [Consequence(OK, f"It already has the tag {_names(other_tags)}.")]
+                if other_tags
+                else []
+            ),
         ]
     rows = text.plural(num_rows, "row")
-    return [Consequence(OK, f"Starts at {shown} with its {rows}; no data is copied."), kept]
+    return [Consequence(OK, f"Starts at {shown} with its {rows}; no data is copied."), consequence]
 
 
 def of_moving(
@@ -61,10 +65,10 @@ def of_moving(
     before = tag_place(book.tags[tag])
     if before == place:
         return [Consequence(STOP, f"It is already at {text.ref_label(*place)}.")]
-    kept = f"{text.ref_label(*place)} is kept from clean-up as long as the tag exists."
+    explanation = f"{text.ref_label(*place)} is kept from clean-up as long as the tag exists."
     return [
         Consequence(OK, f"From {text.ref_label(*before)} to {text.ref_label(*place)}."),
-        Consequence(OK, kept),
+        Consequence(OK, explanation),
         *of_leaving(book, tag, latest, is_missing=is_missing),
     ]
 
@@ -77,10 +81,14 @@ def of_leaving(
     if is_missing:
         shown = text.ref_label(*place)
         return [Consequence(OK, f"{shown} does not exist any more, so nothing loses protection.")]
-    found = [_protection(book, place, [one for one in book.tags_at(place) if one != tag], latest)]
+    consequences = [
+        _protection(
+            book, place, [tag_name for tag_name in book.tags_at(place) if tag_name != tag], latest
+        )
+    ]
     named = f"merged-{(place[0] or 'main').replace('/', '-')}-{place[1]}"  # by older releases
     if pin_label(tag, book.tags[tag]) is not None or tag.startswith(named):
-        found.append(
+        consequences.append(
             Consequence(
                 WARN,
                 "A merge created this tag: another branch reads files of "
@@ -88,7 +96,7 @@ def of_leaving(
                 "the files without the tag. It goes by itself once no version reads them.",
             )
         )
-    return found
+    return consequences
 
 
 def undo_of_tag(tag: Record, act: str, *, is_missing: bool) -> Consequence:
@@ -104,7 +112,7 @@ def _protection(
 ) -> Consequence:
     """Return whether a version is still protected from clean-up."""
     shown = text.ref_label(*place)
-    forks = [one for one in book.forks_at(place) if one != without]
+    forks = [fork for fork in book.forks_at(place) if fork != without]
     if tags or forks:
         by = [f"tag {_names(tags)}"] if tags else []
         by += [f"branch {_names(forks)}, which started there"] if forks else []
@@ -121,30 +129,32 @@ def of_deleting_branch(
 ) -> list[Consequence]:
     """List what is deleted with a branch, and what prevents it."""
     users, name = deletion.users, text.name(deletion.name)
-    found = [Consequence(STOP, one) for one in _refusals(deletion)]
+    consequences = [Consequence(STOP, refusal) for refusal in _refusals(deletion)]
     if users.pins:
-        what = (
+        subject = (
             "which kept its files for merges, go"
             if len(users.pins) > 1
             else ("which kept its files for a merge, goes")
         )
         noun = "Tags" if len(users.pins) > 1 else "Tag"
-        found.append(Consequence(OK, f"{noun} {_names(users.pins)}, {what} with it."))
-    own = [one for one in deletion.versions if one > (deletion.fork.version or 0)]
+        consequences.append(Consequence(OK, f"{noun} {_names(users.pins)}, {subject} with it."))
+    own = [version for version in deletion.versions if version > (deletion.fork.version or 0)]
     size = f"{text.plural(deletion.num_files, 'file')}, {text.size(deletion.size_bytes)}"
     level = OK if users else WARN
     versions = text.plural(len(deletion.versions), "version")
-    found.append(Consequence(level, f"Frees {size}: all {versions}."))
+    consequences.append(Consequence(level, f"Frees {size}: all {versions}."))
     if own:
-        what = f"{text.plural(len(own), 'version')} of {name} since its fork"
-        found.append(Consequence(WARN, f"{what} cannot be restored."))
+        subject = f"{text.plural(len(own), 'version')} of {name} since its fork"
+        consequences.append(Consequence(WARN, f"{subject} cannot be restored."))
     place = fork_of(book.branches[deletion.name])
     tags = book.tags_at(place)
-    found.append(_protection(book, place, tags, latest_of_parent, without=deletion.name))
+    consequences.append(_protection(book, place, tags, latest_of_parent, without=deletion.name))
     if stands_here:
-        there = text.ref_label(*place)
-        found.append(Consequence(OK, f"This view shows the branch and will switch to {there}."))
-    return found
+        fork_label = text.ref_label(*place)
+        consequences.append(
+            Consequence(OK, f"This view shows the branch and will switch to {fork_label}.")
+        )
+    return consequences
 
 
 def _refusals(deletion: BranchDeletion) -> Iterable[str]:
@@ -156,12 +166,12 @@ def _refusals(deletion: BranchDeletion) -> Iterable[str]:
         names = _names([name for name, _ in users.tags])
         yield f"Refused: tags point to its versions ({names}). Delete or move them first."
     if users.readers:
-        places = [text.ref_label(*one) for one in users.readers]
+        places = [text.ref_label(*reader) for reader in users.readers]
         yield f"Refused: versions that merged it refer to its files ({_names(places)})."
 
 
 def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(text.name(one) for one in names[:MAX_NAMED])
+    shown = ", ".join(text.name(name) for name in names[:MAX_NAMED])
     more = len(names) - MAX_NAMED
     return f"{shown} and {more} more" if more > 0 else shown
 
@@ -176,12 +186,12 @@ def change_code(
     dataset: Source, kind: str, action: str, name: str, place: Place | None, *, note: str = ""
 ) -> Code:
     """Create, move or delete a ref."""
-    what = (note,) if action == "note" else () if place is None else (_python_place(place),)
-    python = _change(opened(dataset), kind, action, name, what)
+    arguments = (note,) if action == "note" else () if place is None else (_python_place(place),)
+    python = _change(opened(dataset), kind, action, name, arguments)
     if action == "note":
         return offered(python, PYTHON_ONLY)
-    there = () if place is None or action == "delete" else (place_word(*place),)
-    return offered(python, magic(kind, action, name, *there))
+    fork = () if place is None or action == "delete" else (place_word(*place),)
+    return offered(python, magic(kind, action, name, *fork))
 
 
 def opened(dataset: Source) -> Python:
@@ -189,13 +199,17 @@ def opened(dataset: Source) -> Python:
     return Python("lance_nb.dataset").call(dataset.uri)
 
 
-def _change(opened: Python, kind: str, action: str, name: str, what: tuple[object, ...]) -> Python:
+def _change(
+    opened: Python, kind: str, action: str, name: str, arguments: tuple[object, ...]
+) -> Python:
     if action == "create" and kind == "branch":
-        return opened.attribute("create_branch").call(name, *what)
+        return opened.attribute("create_branch").call(name, *arguments)
     verbs = {"create": "create", "move": "update", "delete": "delete", "note": "replace_metadata"}
     noun = "branches" if kind == "branch" else "tags"
-    given = {"note": tuple({"note": note} for note in what), "delete": ()}.get(action, what)
-    return opened.attribute(f"{noun}.{verbs[action]}").call(name, *given)
+    keywords = {"note": tuple({"note": note} for note in arguments), "delete": ()}.get(
+        action, arguments
+    )
+    return opened.attribute(f"{noun}.{verbs[action]}").call(name, *keywords)
 
 
 def _python_place(place: Place) -> int | Place:

@@ -133,10 +133,10 @@ def _opened_anew(target: Any, storage_options: Mapping[str, Any] | None) -> Sour
 
 def _options_of(target: Any) -> Mapping[str, Any] | None:
     for name in ("latest_storage_options", "initial_storage_options", "storage_options"):
-        given = getattr(target, name, None)
-        found = given() if callable(given) else given
-        if isinstance(found, Mapping) and found:
-            return found
+        options_attribute = getattr(target, name, None)
+        options = options_attribute() if callable(options_attribute) else options_attribute
+        if isinstance(options, Mapping) and options:
+            return options
     return None
 
 
@@ -162,7 +162,7 @@ def _tables_inside(uri: str) -> int:
     if "://" in uri or "\0" in uri:
         return 0
     try:
-        return sum((one / "_versions").is_dir() for one in Path(uri).glob("*.lance"))
+        return sum((path / "_versions").is_dir() for path in Path(uri).glob("*.lance"))
     except OSError:
         return 0
 
@@ -174,14 +174,14 @@ def _similar_name(uri: str) -> str:
     path = Path(uri)
     try:
         names = [
-            one.name
-            for one in path.parent.iterdir()
-            if (one / "_versions").is_dir() and one != path
+            path_beside.name
+            for path_beside in path.parent.iterdir()
+            if (path_beside / "_versions").is_dir() and path_beside != path
         ]
     except OSError:
         return ""
-    found = difflib.get_close_matches(path.name, names, n=1)
-    return str(path.with_name(found[0])) if found else ""
+    matches = difflib.get_close_matches(path.name, names, n=1)
+    return str(path.with_name(matches[0])) if matches else ""
 
 
 def resolve(dataset: Source, ref: str) -> Source:
@@ -214,8 +214,8 @@ def resolve(dataset: Source, ref: str) -> Source:
     if ref not in tags and _NO_NAME.fullmatch(ref):
         raise InvalidRefError(_grammar(ref))
     if ref not in tags:
-        known = ["HEAD", MAIN, *branches, *tags]
-        raise RefNotFoundError("tag or branch", ref, _nearest_first(ref, known))
+        names = ["HEAD", MAIN, *branches, *tags]
+        raise RefNotFoundError("tag or branch", ref, _nearest_first(ref, names))
     return _tagged(dataset, ref)
 
 
@@ -243,11 +243,11 @@ def _at_time(dataset: Source, ref: str) -> Source:
     if len(ref) == len("2026-08-01"):
         moment += timedelta(days=1, microseconds=-1)
     numbers = dataset.version_numbers()
-    found = bisect_right(numbers, moment, key=lambda one: _committed(dataset, one))
-    if not found:
+    position = bisect_right(numbers, moment, key=lambda number: _committed(dataset, number))
+    if not position:
         first = f"{_committed(dataset, numbers[0]).astimezone():%Y-%m-%d %H:%M:%S} is the oldest"
         raise VersionNotFoundError(dataset.uri, ref, first)
-    return dataset.checkout_version((dataset.branch, numbers[found - 1]))
+    return dataset.checkout_version((dataset.branch, numbers[position - 1]))
 
 
 def _committed(dataset: Source, version: int) -> datetime:
@@ -257,9 +257,9 @@ def _committed(dataset: Source, version: int) -> datetime:
 def _branch(dataset: Source, name: str) -> str | None:
     if name == MAIN:
         return None
-    known = dataset.branches.list()
-    if name not in known:
-        raise RefNotFoundError("branch", name, _nearest_first(name, [MAIN, *known]))
+    branches = dataset.branches.list()
+    if name not in branches:
+        raise RefNotFoundError("branch", name, _nearest_first(name, [MAIN, *branches]))
     return name
 
 
@@ -270,10 +270,10 @@ def _tagged(dataset: Source, name: str) -> Source:
     return dataset.checkout_version(name)  # names the tag where its version does not exist
 
 
-def _nearest_first(name: str, known: list[str]) -> tuple[str, ...]:
-    folded = {one.casefold(): one for one in known}
-    near = [folded[one] for one in difflib.get_close_matches(name.casefold(), folded, 3, 0.5)]
-    return (*near, *(other for other in known if other not in near))
+def _nearest_first(name: str, names: list[str]) -> tuple[str, ...]:
+    folded = {candidate.casefold(): candidate for candidate in names}
+    near = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, 3, 0.5)]
+    return (*near, *(other for other in names if other not in near))
 
 
 def opened(dataset: Source) -> Python:
@@ -337,29 +337,29 @@ def ref_names(dataset: Source) -> RefNames:
 def ref_choices(names: RefNames, typed: str) -> tuple[RefChoice, ...]:
     """Return what may be meant by ``typed``, the likeliest first; of nothing, what is near."""
     typed = typed.strip()[:MAX_CHARS]
-    here = text.name(names.branch or MAIN)
+    branch_name = text.name(names.branch or MAIN)
     groups = [
         _dates(typed),
-        _heads(names, typed, here),
-        _versions(names, typed, here),
+        _heads(names, typed, branch_name),
+        _versions(names, typed, branch_name),
         _branches(names, typed),
         _tags(names, typed),
         _of_branch(names, typed),
     ]
-    found = [choice for group in groups for choice in islice(group, MAX_KIND)]
-    return tuple(found[:MAX_CHOICES])
+    choices = [choice for group in groups for choice in islice(group, MAX_KIND)]
+    return tuple(choices[:MAX_CHOICES])
 
 
 def _nearest(names: Iterable[str], typed: str) -> list[str]:
     """Return the names that hold ``typed``: exact ones, then beginnings, then the others."""
-    wanted = typed.casefold()
+    needle = typed.casefold()
 
     def rank(name: str) -> tuple[int, str]:
         folded = name.casefold()
-        return (0 if folded == wanted else 1 if folded.startswith(wanted) else 2), folded
+        return (0 if folded == needle else 1 if folded.startswith(needle) else 2), folded
 
     usable = (name for name in names if len(name) < MAX_CHARS - 8)
-    return nsmallest(MAX_KIND, (name for name in usable if wanted in name.casefold()), key=rank)
+    return nsmallest(MAX_KIND, (name for name in usable if needle in name.casefold()), key=rank)
 
 
 def _branches(names: RefNames, typed: str) -> Iterator[RefChoice]:
@@ -372,29 +372,29 @@ def _tags(names: RefNames, typed: str) -> Iterator[RefChoice]:
         yield RefChoice(f"tag:{name}", text.name(name), "tag", "")
 
 
-def _versions(names: RefNames, typed: str, here: str) -> Iterator[RefChoice]:
+def _versions(names: RefNames, typed: str, branch_name: str) -> Iterator[RefChoice]:
     if typed and not typed.isdecimal():
         return
     exact = [number for number in names.numbers if str(number) == typed]
     newest_first: Sequence[int] = names.numbers[::-1]
-    others = (n for n in newest_first if str(n).startswith(typed) and str(n) != typed)
-    for number in [*exact, *islice(others, MAX_KIND - len(exact) if typed else 2)]:
+    other_numbers = (n for n in newest_first if str(n).startswith(typed) and str(n) != typed)
+    for number in [*exact, *islice(other_numbers, MAX_KIND - len(exact) if typed else 2)]:
         newest = " · newest" if number == names.numbers[-1] else ""
-        yield RefChoice(str(number), str(number), "version", f"of {here}{newest}")
+        yield RefChoice(str(number), str(number), "version", f"of {branch_name}{newest}")
 
 
-def _heads(names: RefNames, typed: str, here: str) -> Iterator[RefChoice]:
-    wanted = typed.upper()
+def _heads(names: RefNames, typed: str, branch_name: str) -> Iterator[RefChoice]:
+    upper_text = typed.upper()
     backs: list[int] = []
-    found = re.fullmatch(r"HEAD~(\d{1,9})", wanted)
-    if found:
-        backs = [int(found.group(1))]
-    elif wanted and "HEAD~".startswith(wanted):
+    match = re.fullmatch(r"HEAD~(\d{1,9})", upper_text)
+    if match:
+        backs = [int(match.group(1))]
+    elif upper_text and "HEAD~".startswith(upper_text):
         backs = [0, 1, 2]
     for back in backs:
         if back < len(names.numbers):
             ref = f"HEAD~{back}" if back else "HEAD"
-            yield RefChoice(ref, ref, "head", f"{here}:{names.numbers[-1 - back]}")
+            yield RefChoice(ref, ref, "head", f"{branch_name}:{names.numbers[-1 - back]}")
 
 
 def _dates(typed: str) -> Iterator[RefChoice]:
@@ -405,10 +405,10 @@ def _dates(typed: str) -> Iterator[RefChoice]:
 
 def _of_branch(names: RefNames, typed: str) -> Iterator[RefChoice]:
     """``dev:3``: whether there is a version 3 is seen when it is opened."""
-    found = _BRANCH_VERSION.fullmatch(typed)
-    if not found or found.group(1) == "tag":
+    match = _BRANCH_VERSION.fullmatch(typed)
+    if not match or match.group(1) == "tag":
         return
-    for name in _nearest([MAIN, *names.branches], found.group(1)):
-        number = found.group(2)
+    for name in _nearest([MAIN, *names.branches], match.group(1)):
+        number = match.group(2)
         ref = f"{name}:{number}" if number else name
         yield RefChoice(ref, text.name(ref), "branch" if not number else "version", "")

@@ -35,7 +35,7 @@ MAX_FILES = 8
 
 def retention_state(simulator: RetentionSimulator, num_damaged: int) -> dict[str, Any]:
     """Return what the control offers."""
-    tags = sorted(simulator.tags.items(), key=lambda one: (-one[1], one[0]))
+    tags = sorted(simulator.tags.items(), key=lambda tag: (-tag[1], tag[0]))
     return {
         "branch": simulator.branch,
         "label": text.name(simulator.branch or "main"),
@@ -56,20 +56,22 @@ def retention_state(simulator: RetentionSimulator, num_damaged: int) -> dict[str
 
 def retention_move(simulator: RetentionSimulator, rule: RetentionRule) -> dict[str, Any]:
     """Return what a rule removes and keeps."""
-    found = simulator.simulate(rule)
-    reasons = _reasons(simulator, rule, found.gone.tolist())
+    simulation = simulator.simulate(rule)
+    reasons = _reasons(simulator, rule, simulation.gone.tolist())
     runs = _runs(simulator.numbers, reasons)
     return {
-        "versions": len(found.numbers),
-        "files": found.num_files,
-        "bytes": found.size_bytes,
-        "size": text.size(found.size_bytes),
+        "versions": len(simulation.numbers),
+        "files": simulation.num_files,
+        "bytes": simulation.size_bytes,
+        "size": text.size(simulation.size_bytes),
         "goes": [[first, last] for first, last, reason in runs if not reason],
         "stays": [[first, last, reason] for first, last, reason in runs if reason],
     }
 
 
-def _reasons(simulator: RetentionSimulator, rule: RetentionRule, gone: Sequence[bool]) -> list[str]:
+def _reasons(
+    simulator: RetentionSimulator, rule: RetentionRule, removed: Sequence[bool]
+) -> list[str]:
     """Say of each version why it stays; empty for those that go."""
     protection = simulator.protection(rule.drop_tags)
     tags = {
@@ -85,16 +87,16 @@ def _reasons(simulator: RetentionSimulator, rule: RetentionRule, gone: Sequence[
     first_kept = len(numbers) if keep is None else len(numbers) - keep
     newest = "the newest version" if keep in (None, 1) else f"one of the newest {keep:,}"
     young = "" if rule.older_than is None else f"younger than {_days(rule.older_than)}"
-    found = []
-    for at, (number, goes) in enumerate(zip(numbers, gone, strict=True)):
+    reasons = []
+    for position, (number, goes) in enumerate(zip(numbers, removed, strict=True)):
         if goes:
-            found.append("")
-        elif at >= first_kept or at == len(numbers) - 1:
-            found.append(newest)
+            reasons.append("")
+        elif position >= first_kept or position == len(numbers) - 1:
+            reasons.append(newest)
         else:
             reason = tags.get(number) or forks.get(number) or merged.get(number)
-            found.append(reason or young or "kept")
-    return found
+            reasons.append(reason or young or "kept")
+    return reasons
 
 
 def _days(span: timedelta) -> str:
@@ -116,24 +118,26 @@ def retention_files(
     simulator: RetentionSimulator, rule: RetentionRule, version: int
 ) -> dict[str, Any]:
     """Return the largest files of a version, with who keeps each of them."""
-    found = simulator.simulate(rule)
-    gone = set(found.numbers)
+    simulation = simulator.simulate(rule)
+    removed = set(simulation.numbers)
     reason = ""
     if version in simulator.numbers:
-        reason = _reasons(simulator, rule, found.gone.tolist())[simulator.numbers.index(version)]
-    files = simulator.files_of(version, gone, MAX_FILES)
+        reason = _reasons(simulator, rule, simulation.gone.tolist())[
+            simulator.numbers.index(version)
+        ]
+    files = simulator.files_of(version, removed, MAX_FILES)
     return {
         "version": version,
-        "goes": version in gone,
+        "goes": version in removed,
         "reason": reason,
         "files": [
             {
-                "name": text.name(one.path.rpartition("/")[2]),
-                "size": text.size(one.size_bytes),
-                "goes": one.goes,
-                "kept": _keepers(one),
+                "name": text.name(file.path.rpartition("/")[2]),
+                "size": text.size(file.size_bytes),
+                "goes": file.goes,
+                "kept": _keepers(file),
             }
-            for one in files
+            for file in files
         ],
     }
 

@@ -97,25 +97,25 @@ class ReviewSections:
 
     def schema(self) -> Json:
         """Return the columns that differ."""
-        found = self._review.diff.schema
-        columns = [cells.cell_texts(one.slice(0, MAX_ROWS), 200) for one in found.columns]
+        table = self._review.diff.schema
+        columns = [cells.cell_texts(column.slice(0, MAX_ROWS), 200) for column in table.columns]
         rows = [list(row) for row in zip(*columns, strict=True)]
-        return {"columns": list(found.column_names), "rows": rows}
+        return {"columns": list(table.column_names), "rows": rows}
 
     def cells(self) -> Json:
         """Return the cells that have changed, old and new."""
-        found = self._review.diff.cells(limit=MAX_ROWS + 1).read_all()
+        table = self._review.diff.cells(limit=MAX_ROWS + 1).read_all()
         keys, columns = [], []
-        for name in found.column_names:
-            if pa.types.is_struct(found.schema.field(name).type) and _is_pair(found, name):
+        for name in table.column_names:
+            if pa.types.is_struct(table.schema.field(name).type) and _is_pair(table, name):
                 columns.append(name)
             elif name not in _HIDDEN:
                 keys.append(name)
         rows = []
-        for at in range(min(found.num_rows, MAX_ROWS)):
-            place = " · ".join(f"{name} {_one_text(found[name], at)}" for name in keys[:3])
+        for row in range(min(table.num_rows, MAX_ROWS)):
+            place = " · ".join(f"{name} {_one_text(table[name], row)}" for name in keys[:3])
             for name in columns[:MAX_COLUMNS]:
-                pair = found[name][at]
+                pair = table[name][row]
                 if pair.is_valid:
                     before, after = self._both(pair["old"], pair["new"])
                     rows.append(
@@ -126,21 +126,21 @@ class ReviewSections:
                             "after": after,
                         }
                     )
-        return {"rows": rows, "is_more": found.num_rows > MAX_ROWS}
+        return {"rows": rows, "is_more": table.num_rows > MAX_ROWS}
 
     def rows(self) -> Json:
         """Return the rows that came and went."""
         kinds = []
         for kind in ("added", "removed"):
-            found = self._review.diff.rows(limit=MAX_ROWS + 1, kinds=[kind]).read_all()
-            names = [one for one in found.column_names if one not in _HIDDEN][:MAX_COLUMNS]
-            shown = range(min(found.num_rows, MAX_ROWS))
-            rows = [[self._value(found[name][at]) for name in names] for at in shown]
+            table = self._review.diff.rows(limit=MAX_ROWS + 1, kinds=[kind]).read_all()
+            names = [name for name in table.column_names if name not in _HIDDEN][:MAX_COLUMNS]
+            shown = range(min(table.num_rows, MAX_ROWS))
+            rows = [[self._value(table[name][row]) for name in names] for row in shown]
             kinds.append(
                 {
                     "kind": kind,
                     "num_rows": len(shown),
-                    "is_more": found.num_rows > MAX_ROWS,
+                    "is_more": table.num_rows > MAX_ROWS,
                     "columns": [text.name(name) for name in names],
                     "rows": rows,
                 }
@@ -149,56 +149,56 @@ class ReviewSections:
 
     def drift(self) -> Json:
         """Compare the distributions of the columns that both sides have."""
-        found = change_drift(self._review.diff, 0, 24, progress=self._progress)
+        drift_page = change_drift(self._review.diff, 0, 24, progress=self._progress)
         columns = [
             {
-                "name": one["name"],
-                "psi": one["psi"],
+                "name": column["name"],
+                "psi": column["psi"],
                 **{
-                    side: ", ".join(f"{label} {value}" for label, value in one[side]["facts"])
+                    side: ", ".join(f"{label} {value}" for label, value in column[side]["facts"])
                     for side in ("before", "after")
                 },
             }
-            for one in found["columns"]
+            for column in drift_page["columns"]
         ]
         return {"columns": columns}
 
     def checks(self) -> Json:
         """Return what the expectations of the target find at the branch."""
-        found = self._review.check(self._progress)
+        result = self._review.check(self._progress)
         return {
-            "sentence": text.line(found.sentence),
-            "outcomes": [outcome_json(one) for one in found.outcomes],
+            "sentence": text.line(result.sentence),
+            "outcomes": [outcome_json(outcome) for outcome in result.outcomes],
         }
 
     def discussion(self, comments: Sequence[ReviewComment]) -> list[Json]:
         """Return the comments, each answer behind what it answers."""
         version = self._review.source.version
-        known = {one.id for one in comments}
+        known_ids = {comment.id for comment in comments}
         answers: dict[str, list[ReviewComment]] = {}
-        for one in comments:
-            if one.reply_to in known:
-                answers.setdefault(one.reply_to or "", []).append(one)
-        found: list[Json] = []
+        for comment in comments:
+            if comment.reply_to in known_ids:
+                answers.setdefault(comment.reply_to or "", []).append(comment)
+        entries: list[Json] = []
         # Answers to answers stand below the same comment; a ring of answers is shown once.
         seen: set[str] = set()
 
-        def add(one: ReviewComment, depth: int) -> None:
-            todo = [(one, depth)]
+        def add(comment: ReviewComment, depth: int) -> None:
+            todo = [(comment, depth)]
             while todo:
                 current, level = todo.pop()
                 if current.id in seen:
                     continue
                 seen.add(current.id)
-                found.append(_comment_json(current, version, level))
+                entries.append(_comment_json(current, version, level))
                 todo += [(answer, 1) for answer in reversed(answers.get(current.id, ()))]
 
-        for one in comments:
-            if one.reply_to not in known:
-                add(one, 0)
-        for one in comments:
-            add(one, 0)
-        return found
+        for comment in comments:
+            if comment.reply_to not in known_ids:
+                add(comment, 0)
+        for comment in comments:
+            add(comment, 0)
+        return entries
 
     def _both(self, old: pa.Scalar, new: pa.Scalar) -> tuple[Json, Json]:
         if cells.is_text(old.type) and cells.is_text(new.type) and old.is_valid and new.is_valid:
@@ -230,41 +230,45 @@ def place_json(dataset: LanceDataset) -> Json:
     return {"branch": dataset.branch, "version": dataset.version, "label": label}
 
 
-def _comment_json(one: ReviewComment, version: int, depth: int) -> Json:
+def _comment_json(comment: ReviewComment, version: int, depth: int) -> Json:
     return {
-        "id": one.id,
-        "author": text.line(one.author, 200),
-        "kind": one.kind,
-        "time_ms": text.milliseconds(one.created_at),
-        "when": f"{one.created_at:%Y-%m-%d %H:%M} UTC",
-        "text": visible_lines(one.text),
-        "version": one.version,
-        "is_late": one.version != version,
-        "reply_to": one.reply_to,
+        "id": comment.id,
+        "author": text.line(comment.author, 200),
+        "kind": comment.kind,
+        "time_ms": text.milliseconds(comment.created_at),
+        "when": f"{comment.created_at:%Y-%m-%d %H:%M} UTC",
+        "text": visible_lines(comment.text),
+        "version": comment.version,
+        "is_late": comment.version != version,
+        "reply_to": comment.reply_to,
         "depth": depth,
     }
 
 
 def _facts(review: Review) -> list[str]:
     """Say what differs, from the manifests."""
-    one = review.diff.counts
+    diff_counts = review.diff.counts
     counts = (
-        ("rows in", one.rows_in), ("rows out", one.rows_out),
-        ("columns added", one.fields_added), ("columns removed", one.fields_removed),
-        ("columns changed", one.fields_changed), ("fragments added", one.fragments_added),
-        ("fragments removed", one.fragments_removed), ("settings changed", one.config_changed),
-        ("versions", one.transactions),
-    )  # fmt: skip
+        ("rows in", diff_counts.rows_in),
+        ("rows out", diff_counts.rows_out),
+        ("columns added", diff_counts.fields_added),
+        ("columns removed", diff_counts.fields_removed),
+        ("columns changed", diff_counts.fields_changed),
+        ("fragments added", diff_counts.fragments_added),
+        ("fragments removed", diff_counts.fragments_removed),
+        ("settings changed", diff_counts.config_changed),
+        ("versions", diff_counts.transactions),
+    )
     return [f"{words}: {count:,}" for words, count in counts if count]
 
 
 def _is_pair(table: pa.Table, name: str) -> bool:
     type_ = table.schema.field(name).type
-    return [type_.field(at).name for at in range(type_.num_fields)] == ["old", "new"]
+    return [type_.field(index).name for index in range(type_.num_fields)] == ["old", "new"]
 
 
-def _one_text(column: pa.ChunkedArray, at: int) -> str:
-    value = column[at]
+def _one_text(column: pa.ChunkedArray, row: int) -> str:
+    value = column[row]
     return cells.scalar_text(value, 80) if value.is_valid else "NULL"
 
 

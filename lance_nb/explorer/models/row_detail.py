@@ -74,9 +74,9 @@ def _node(name: str, scalar: pa.Scalar, depth: int, budget: _Budget) -> Node:
     if cells.is_binary(kind):
         return node | {"text": cells.scalar_text(scalar, BYTES_CHARS), "look": "bytes"}
     if depth < MAX_DEPTH and pa.types.is_struct(kind):
-        items = [(text.name(one.name), scalar[at]) for at, one in enumerate(kind)]
+        items = [(text.name(field.name), scalar[index]) for index, field in enumerate(kind)]
     elif depth < MAX_DEPTH and _is_list(kind) and not _is_flat(kind):
-        items = [(str(at), item) for at, item in enumerate(scalar.values[:MAX_CHILDREN])]
+        items = [(str(index), item) for index, item in enumerate(scalar.values[:MAX_CHILDREN])]
         node["more"] = max(0, len(scalar.values) - MAX_CHILDREN)
     else:
         return node | {"text": cells.scalar_text(scalar, TEXT_CHARS), "look": "value"}
@@ -128,13 +128,13 @@ def clipboard_text(table: pa.Table) -> ClipboardText:
 
 def clipboard_markdown(table: pa.Table) -> ClipboardText:
     """Write rows as a table of Markdown, in which no value ends a cell or begins markup."""
-    found = clipboard_text(table)
+    table_text = clipboard_text(table)
     lines = [
         "| " + " | ".join(_MARKUP.sub(r"\\\g<0>", value) for value in line.split("\t")) + " |"
-        for line in found.text.split("\n")
+        for line in table_text.text.split("\n")
     ]
-    rule = "|" + " --- |" * (found.text.split("\n", 1)[0].count("\t") + 1)
-    return ClipboardText("\n".join([lines[0], rule, *lines[1:]]), found.rows)
+    rule = "|" + " --- |" * (table_text.text.split("\n", 1)[0].count("\t") + 1)
+    return ClipboardText("\n".join([lines[0], rule, *lines[1:]]), table_text.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,8 @@ class CellBytesCache:
         return self._last[1]
 
 
-def _same(one: CellPlace, other: CellPlace) -> bool:
-    (dataset, arranged, *rest), (other_dataset, other_arranged, *other_rest) = one, other
+def _same(place: CellPlace, other: CellPlace) -> bool:
+    (dataset, arranged, *rest), (other_dataset, other_arranged, *other_rest) = place, other
     return dataset is other_dataset and arranged is other_arranged and rest == other_rest
 
 
@@ -194,10 +194,10 @@ def _blob_value(dataset: Source, query: RowQuery, row: int, name: str) -> tuple[
 def _binary_value(
     dataset: Source, query: RowQuery, row: int, name: str
 ) -> tuple[Reader | None, int]:
-    found = query.rows(dataset, [name], row, 1).column(0)
-    if not len(found):
+    column = query.rows(dataset, [name], row, 1).column(0)
+    if not len(column):
         raise InvalidInputError(f"row {row:,} does not exist")
-    scalar = cells.plain(found)[0]
+    scalar = cells.plain(column)[0]
     if not cells.is_binary(scalar.type):
         raise NotSupportedError(f"values of {name!r} are not binary")
     if not scalar.is_valid:

@@ -75,16 +75,16 @@ def export_rows(dataset: LanceDataset, request: ExportRequest, progress: Progres
     path = path_in_working_folder(request.name)
     query = request.query
     if request.since is not None:
-        found = dataset.export(path, since=request.since, progress=progress)
-        return RowExport(path, found.num_rows, found.size_bytes, _code(dataset, request))
+        report = dataset.export(path, since=request.since, progress=progress)
+        return RowExport(path, report.num_rows, report.size_bytes, _code(dataset, request))
     columns = query.names(dataset)
     is_sorted = isinstance(query.order, SortedRows)
     total = query.order.num_rows if query.order is not None else dataset.count_rows()
     if request.ranges is None and not is_sorted:
-        found = dataset.export(
+        report = dataset.export(
             path, columns, query.filter, progress=lambda done, _total: progress(done, total)
         )
-        return RowExport(path, found.num_rows, found.size_bytes, _code(dataset, request))
+        return RowExport(path, report.num_rows, report.size_bytes, _code(dataset, request))
     ranges = [(0, total)] if request.ranges is None else sorted(request.ranges)
     rows = write_file(
         path, _rows_at(dataset, query, columns, ranges), progress=progress,
@@ -123,23 +123,23 @@ def _rows_at(
 
 def _code(dataset: LanceDataset, request: ExportRequest) -> dict[str, str]:
     """Return the lines that export the same rows; none for many rows of a selection."""
-    asked = _arguments(dataset, request)
-    if asked is None:
+    arguments = _arguments(dataset, request)
+    if arguments is None:
         return {}
-    line = refs.opened(dataset).attribute("export").call(request.name, **asked).line()
-    here = refs.place_word(dataset.branch, dataset.version)
+    line = refs.opened(dataset).attribute("export").call(request.name, **arguments).line()
+    place_text = refs.place_word(dataset.branch, dataset.version)
     words: dict[str, object] = {}
-    if "since" in asked and request.since is not None:
+    if "since" in arguments and request.since is not None:
         words["--since"] = refs.place_word(*request.since)
-    elif asked.keys() - {"filter", "columns"}:
+    elif arguments.keys() - {"filter", "columns"}:
         return {"python": line}
-    if "filter" in asked:
-        words["--where"] = asked["filter"]
-    if "columns" in asked:
-        if any("," in name for name in asked["columns"]):
+    if "filter" in arguments:
+        words["--where"] = arguments["filter"]
+    if "columns" in arguments:
+        if any("," in name for name in arguments["columns"]):
             return {"python": line}  # %lance divides the names by commas
-        words["--columns"] = ",".join(asked["columns"])
-    return offered(line, magic("export", request.name, here, options=words))
+        words["--columns"] = ",".join(arguments["columns"])
+    return offered(line, magic("export", request.name, place_text, options=words))
 
 
 def _arguments(dataset: LanceDataset, request: ExportRequest) -> dict[str, Any] | None:
@@ -148,26 +148,26 @@ def _arguments(dataset: LanceDataset, request: ExportRequest) -> dict[str, Any] 
         return {"since": version if branch == dataset.branch else (branch, version)}
     query, ranges = request.query, request.ranges
     names = query.stored_names(dataset)
-    asked: dict[str, Any] = {} if names == dataset.schema.names else {"columns": names}
+    arguments: dict[str, Any] = {} if names == dataset.schema.names else {"columns": names}
     if query.filter is not None:
-        asked["filter"] = query.filter
+        arguments["filter"] = query.filter
     if isinstance(query.order, SortedRows):
         if request.order and ranges is None and query.found_by is None:
-            keys = [{"column_name": one.column, "ascending": one.ascending}
-                    for one in request.order]  # fmt: skip
-            return asked | {"order_by": keys, "limit": MAX_ORDERED}
+            keys = [{"column_name": sort.column, "ascending": sort.ascending}
+                    for sort in request.order]  # fmt: skip
+            return arguments | {"order_by": keys, "limit": MAX_ORDERED}
         ranges = [(0, query.order.num_rows)] if ranges is None else ranges
     elif ranges is None:
-        return asked
+        return arguments
     elif len(ranges) == 1:
         [(first, stop)] = ranges
-        return asked | ({"offset": first} if first else {}) | {"limit": stop - first}
+        return arguments | ({"offset": first} if first else {}) | {"limit": stop - first}
     if sum(stop - first for first, stop in ranges) > MAX_LISTED:
         return None
     ids = [
-        one
+        row_id
         for first, stop in sorted(ranges)
-        for one in query.rows(dataset, ["_rowid"], first, stop - first)["_rowid"].to_pylist()
+        for row_id in query.rows(dataset, ["_rowid"], first, stop - first)["_rowid"].to_pylist()
     ]
-    asked.pop("filter", None)
-    return asked | {"row_ids": ids}
+    arguments.pop("filter", None)
+    return arguments | {"row_ids": ids}

@@ -101,7 +101,7 @@ class RowHistoryCache:
         return {
             "label": text.line(life.history.label, 200),
             "followed": _followed(life.history.label),
-            "steps": [_step(dataset, one) for one in life.found[:upto]],
+            "steps": [_step(dataset, event) for event in life.found[:upto]],
             "whole": life.is_whole,
         }
 
@@ -128,14 +128,16 @@ def values_at(dataset: ComparedSource, row: RowPlace, names: Sequence[str]) -> d
     """Return the values of some columns of the row at a place. Raises NotFoundError."""
     _, snapshot = dataset.opened
     fragments = snapshot.manifest.fragments
-    at = fragments.position_of(row.fragment)
-    if at is None or not 0 <= row.offset < max(fragments[at].physical_rows, 1):
+    position = fragments.position_of(row.fragment)
+    if position is None or not 0 <= row.offset < max(fragments[position].physical_rows, 1):
         raise NotFoundError(
             f"version {row.version} has no row in fragment {row.fragment} at offset {row.offset}"
         )
-    wanted = project(snapshot.manifest.schema, list(names))
-    found = read_window(snapshot, wanted, fragments[at], np.array([row.offset], np.int64))
-    return {name: to_python(found[name])[0] for name in found.schema.names}
+    projection = project(snapshot.manifest.schema, list(names))
+    window = read_window(
+        snapshot, projection, fragments[position], np.array([row.offset], np.int64)
+    )
+    return {name: to_python(window[name])[0] for name in window.schema.names}
 
 
 def _followed(label: str) -> str:
@@ -147,35 +149,35 @@ def _followed(label: str) -> str:
     return "an update writes the row to a new address, where it looks like a new row"
 
 
-def place_of_row(found: pa.Table) -> tuple[int, int, str]:
+def place_of_row(row: pa.Table) -> tuple[int, int, str]:
     """Take fragment, offset and row id from a table of one row with ``_rowid`` and ``_rowaddr``."""
-    if not found.num_rows:
+    if not row.num_rows:
         raise InvalidInputError("the row does not exist")
-    address = int(found.column("_rowaddr")[0].as_py())
-    return address >> 32, address & 0xFFFFFFFF, str(found.column("_rowid")[0].as_py())
+    address = int(row.column("_rowaddr")[0].as_py())
+    return address >> 32, address & 0xFFFFFFFF, str(row.column("_rowid")[0].as_py())
 
 
-def _step(dataset: ComparedSource, one: RowEvent) -> dict[str, Any]:
-    old, new = one.old or {}, one.new or {}
-    names = list(one.columns) or list(new or old)
-    if one.event == "moved":
+def _step(dataset: ComparedSource, event: RowEvent) -> dict[str, Any]:
+    old, new = event.old or {}, event.new or {}
+    names = list(event.columns) or list(new or old)
+    if event.event == "moved":
         names = []
     types = {name: dataset.schema.field(name).type for name in dataset.schema.names}
     shown = names[:MAX_CELLS]
     return {
-        "label": text.ref_label(one.branch, one.version),
-        "branch": one.branch,
-        "version": one.version,
-        "time": text.moment(one.timestamp),
-        "time_ms": text.milliseconds(one.timestamp),
-        "operation": text.name(one.operation or "operation not recorded"),
-        "message": text.line(one.message or ""),
-        "event": one.event,
-        "fragment": one.fragment_id,
-        "offset": one.offset,
+        "label": text.ref_label(event.branch, event.version),
+        "branch": event.branch,
+        "version": event.version,
+        "time": text.moment(event.timestamp),
+        "time_ms": text.milliseconds(event.timestamp),
+        "operation": text.name(event.operation or "operation not recorded"),
+        "message": text.line(event.message or ""),
+        "event": event.event,
+        "fragment": event.fragment_id,
+        "offset": event.offset,
         "cells": [_cell(name, old, new, types.get(name)) for name in shown],
         "hidden": len(names) - len(shown),
-        "changes": bool(one.columns),
+        "changes": bool(event.columns),
     }
 
 
@@ -188,9 +190,9 @@ def _cell(
 
 def value_text(value: Any, kind: pa.DataType | None) -> str:
     """Format a Python value as the grid does; ``kind`` is its expected type."""
-    for wanted in (kind, None):
+    for type_ in (kind, None):
         try:
-            return cells.scalar_text(pa.scalar(value, wanted), VALUE_CHARS)
+            return cells.scalar_text(pa.scalar(value, type_), VALUE_CHARS)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             continue
     return text.line(value, VALUE_CHARS)

@@ -76,7 +76,7 @@ class SortedRows:
     def rows(self, dataset: ScannedSource, columns: list[str], offset: int, limit: int) -> pa.Table:
         """Read rows by their place in the order."""
         name = self.found_by
-        stored = [one for one in columns if one != name]
+        stored = [column_name for column_name in columns if column_name != name]
         part = slice(offset, offset + limit)
         table = dataset.take_rows(self.ids[part], columns=stored or [_ROW_ID])
         values = self.distances if self.scores is None else self.scores
@@ -101,15 +101,15 @@ class FilteredRows:
 
     def rows(self, dataset: ScannedSource, columns: list[str], offset: int, limit: int) -> pa.Table:
         """Read rows by their place among those that pass."""
-        at = int(np.searchsorted(self.ends, offset, "right"))
+        group = int(np.searchsorted(self.ends, offset, "right"))
         stop = 1 + int(np.searchsorted(self.ends, offset + limit, "left"))
-        fragments = [one for group in self.groups[at:stop] for one in group.fragments]
-        before = int(self.ends[at - 1]) if at else 0
-        found: pa.Table = dataset.scanner(
+        fragments = [fragment for group in self.groups[group:stop] for fragment in group.fragments]
+        before = int(self.ends[group - 1]) if group else 0
+        rows: pa.Table = dataset.scanner(
             columns=columns, filter=self.filter, fragments=fragments,
             offset=offset - before, limit=limit,
         ).to_table()  # fmt: skip
-        return found
+        return rows
 
 
 RowOrder = SortedRows | FilteredRows
@@ -140,7 +140,7 @@ def chosen_rows(
     if filter is None:
         ids = live_ids(snapshot)
         return SortedRows(ids[are_among(ids, within)], int(within.size))
-    found = [np.zeros(0, np.uint64)]
+    id_parts = [np.zeros(0, np.uint64)]
     groups = scan_groups(dataset)
     total = sum(group.num_rows for group in groups)
     for group in groups:
@@ -149,8 +149,8 @@ def chosen_rows(
             progress(group.first + inside, total)
             ids = batch.column(0).to_numpy()
             inside += ids.size
-            found.append(ids[are_among(ids, within)])
-    return SortedRows(np.concatenate(found), int(within.size))
+            id_parts.append(ids[are_among(ids, within)])
+    return SortedRows(np.concatenate(id_parts), int(within.size))
 
 
 def are_among(ids: npt.NDArray[np.uint64], within: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
@@ -158,8 +158,8 @@ def are_among(ids: npt.NDArray[np.uint64], within: npt.NDArray[np.uint64]) -> np
     if not within.size:
         return np.zeros(ids.size, np.bool_)
     places = np.minimum(np.searchsorted(within, ids), within.size - 1)
-    found: npt.NDArray[np.bool_] = within[places] == ids
-    return found
+    is_member: npt.NDArray[np.bool_] = within[places] == ids
+    return is_member
 
 
 def sorted_rows(
@@ -173,9 +173,9 @@ def sorted_rows(
 
     Raises ColumnNotFoundError, NotSupportedError, PredicateError.
     """
-    for one in order:
-        _check_sortable(dataset, one.column)
-    columns = [one.column for one in order]
+    for sort in order:
+        _check_sortable(dataset, sort.column)
+    columns = [sort.column for sort in order]
     groups = scan_groups(dataset)
     total = sum(group.num_rows for group in groups)
     held: pa.Table | None = None
@@ -206,31 +206,34 @@ def _check_sortable(dataset: ScannedSource, column: str) -> None:
 def _keys(batch: pa.RecordBatch) -> pa.Table:
     """Return the sort keys, named by their place, and the row ids."""
     *keys, ids = (cells.plain(column) for column in batch.columns)
-    values = [one.cast(pa.float32()) if pa.types.is_float16(one.type) else one for one in keys]
-    return pa.table({**{str(at): one for at, one in enumerate(values)}, "id": ids})
+    values = [
+        column.cast(pa.float32()) if pa.types.is_float16(column.type) else column for column in keys
+    ]
+    return pa.table({**{str(index): value for index, value in enumerate(values)}, "id": ids})
 
 
-def _merged(held: pa.Table | None, found: pa.Table, order: Sequence[SortOrder]) -> pa.Table:
+def _merged(held: pa.Table | None, batch: pa.Table, order: Sequence[SortOrder]) -> pa.Table:
     """Return the first rows of both in order; rows that cannot be among them are skipped."""
     import pyarrow.compute as pc
 
     if held is not None and held.num_rows >= MAX_ORDERED:
         last = held.column("0")[-1]
         if last.is_valid and not (pa.types.is_floating(last.type) and np.isnan(last.as_py())):
-            first = found.column("0")
+            first = batch.column("0")
             # Of several keys the others may decide.
             strict, equal = (pc.less, pc.less_equal) if order[0].ascending else (
                 pc.greater, pc.greater_equal
             )  # fmt: skip
-            found = found.filter((strict if len(order) == 1 else equal)(first, last))
-        if not found.num_rows:
+            batch = batch.filter((strict if len(order) == 1 else equal)(first, last))
+        if not batch.num_rows:
             return held
-    both = found if held is None else pa.concat_tables([held, found])
+    merged = batch if held is None else pa.concat_tables([held, batch])
     keys = [
-        (str(at), "ascending" if one.ascending else "descending") for at, one in enumerate(order)
+        (str(index), "ascending" if sort.ascending else "descending")
+        for index, sort in enumerate(order)
     ]
-    places = pc.sort_indices(both, sort_keys=keys)
-    return both.take(places[:MAX_ORDERED]).combine_chunks()
+    places = pc.sort_indices(merged, sort_keys=keys)
+    return merged.take(places[:MAX_ORDERED]).combine_chunks()
 
 
 def matching_rows(
@@ -246,19 +249,19 @@ def matching_rows(
 
     Raises LanceError.
     """
-    for one in order:
-        _check_sortable(dataset, one.column)
+    for sort in order:
+        _check_sortable(dataset, sort.column)
     progress(0, 0)
-    wanted = search_arguments(search, filter, order)
+    scan_arguments = search_arguments(search, filter, order)
     if within is not None:
-        del wanted["limit"]
-    found = dataset.scanner(columns=[_ROW_ID], **wanted).to_table()
+        del scan_arguments["limit"]
+    row_ids = dataset.scanner(columns=[_ROW_ID], **scan_arguments).to_table()
     if within is not None:
-        chosen = are_among(found[_ROW_ID].to_numpy(), within)
-        found = found.filter(pa.array(chosen)).slice(0, MAX_FOUND)
-    ids = found[_ROW_ID].to_numpy()
+        chosen = are_among(row_ids[_ROW_ID].to_numpy(), within)
+        row_ids = row_ids.filter(pa.array(chosen)).slice(0, MAX_FOUND)
+    ids = row_ids[_ROW_ID].to_numpy()
     return SortedRows(
-        ids, dataset.stats().num_rows, scores=cells.plain(found[SCORE]), search=search
+        ids, dataset.stats().num_rows, scores=cells.plain(row_ids[SCORE]), search=search
     )
 
 
@@ -266,14 +269,14 @@ def search_arguments(
     search: FullTextSearch, filter: str | None, order: Sequence[SortOrder]
 ) -> dict[str, Any]:
     """Return the arguments of the scan that finds the rows of a search."""
-    asked: dict[str, Any] = {"full_text_query": search.query}
+    arguments: dict[str, Any] = {"full_text_query": search.query}
     if filter is not None:
-        asked |= {"filter": filter, "prefilter": True}
+        arguments |= {"filter": filter, "prefilter": True}
     if order:
-        asked["order_by"] = orderings(order)
-    return asked | {"limit": MAX_FOUND}
+        arguments["order_by"] = orderings(order)
+    return arguments | {"limit": MAX_FOUND}
 
 
 def orderings(order: Sequence[SortOrder]) -> list[dict[str, object]]:
     """Return an order as the scanner takes it."""
-    return [{"column_name": one.column, "ascending": one.ascending} for one in order]
+    return [{"column_name": sort.column, "ascending": sort.ascending} for sort in order]

@@ -144,7 +144,7 @@ def _width(kind: pa.DataType) -> int:
     if pa.types.is_fixed_size_list(kind):
         return int(kind.list_size) * _width(kind.value_type)
     if pa.types.is_struct(kind):
-        return sum(_width(kind.field(at).type) for at in range(kind.num_fields))
+        return sum(_width(kind.field(index).type) for index in range(kind.num_fields))
     try:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:
@@ -169,13 +169,13 @@ def page_of(
             encoding, parts, extra = _excerpts(flat, field.name, search)
         else:
             encoding, parts, extra = _encode(flat)
-        at = len(buffers)
+        first_buffer = len(buffers)
         buffers += parts
         validity = None
         if flat.null_count:
             validity = len(buffers)
             buffers.append(validity_of(flat).tobytes())
-        places = tuple(range(at, at + len(parts)))
+        places = tuple(range(first_buffer, first_buffer + len(parts)))
         shown = cells.BLOB_TYPE if is_blob else type_label(field.type)
         name = text.name(field.name)
         raw = None if name == field.name else field.name
@@ -285,7 +285,7 @@ def page_texts(page: RowPage) -> list[list[str | None]]:
 
 
 def _column_texts(page: RowPage, column: PageColumn) -> list[str | None]:
-    parts = [page.buffers[at] for at in column.buffers]
+    parts = [page.buffers[index] for index in column.buffers]
     texts = _values(column, parts, page.num_rows)
     if column.validity is None:
         return list(texts)
@@ -298,7 +298,10 @@ def _values(column: PageColumn, parts: list[bytes], num_rows: int) -> list[str]:
         return ["true" if flag else "false" for flag in parts[0]]
     if column.encoding == "text":
         offsets = np.frombuffer(parts[0], "<i4")
-        return [parts[1][offsets[at] : offsets[at + 1]].decode() for at in range(num_rows)]
+        return [
+            parts[1][offsets[row_index] : offsets[row_index + 1]].decode()
+            for row_index in range(num_rows)
+        ]
     if column.encoding == "vector":
         norms = np.frombuffer(parts[0], "<f4")
         dimension = text.count(int(column.extra["dimension"]))

@@ -56,8 +56,8 @@ class RowQuery:
 
     def names(self, dataset: Source) -> list[str]:
         """Return the columns, in the order of the grid."""
-        known = self.known_names(dataset)
-        chosen = known if self.columns is None else self.columns.names(known)
+        column_names = self.known_names(dataset)
+        chosen = column_names if self.columns is None else self.columns.names(column_names)
         found_by = self.found_by
         return chosen if found_by is None else [found_by, *(n for n in chosen if n != found_by)]
 
@@ -100,12 +100,12 @@ def query_of(args: Mapping[str, Any]) -> RowQuery:
 
     Raises InvalidInputError.
     """
-    wanted, system = args.get("filter"), args.get("system", False)
-    if wanted is not None and (not isinstance(wanted, str) or len(wanted) > MAX_FILTER_CHARS):
+    filter_, system = args.get("filter"), args.get("system", False)
+    if filter_ is not None and (not isinstance(filter_, str) or len(filter_) > MAX_FILTER_CHARS):
         raise InvalidInputError(f"a filter must be text of at most {MAX_FILTER_CHARS:,} characters")
     if not isinstance(system, bool):
         raise InvalidInputError("system must be true or false")
-    return RowQuery(wanted.strip() or None if wanted is not None else None, system)
+    return RowQuery(filter_.strip() or None if filter_ is not None else None, system)
 
 
 def query_code(
@@ -126,22 +126,22 @@ def query_code(
         if order or ranked or query.filter is not None or within.size > MAX_LISTED:
             return {}
         return {"python": opened.attribute("take_rows").call(within.tolist()).line()}
-    asked: dict[str, object] = {}
+    arguments: dict[str, object] = {}
     if query.columns is not None:
-        columns = asked["columns"] = _columns_code(dataset, query)
+        columns = arguments["columns"] = _columns_code(dataset, query)
         if isinstance(columns, Python):
             opened = Python(f"(ds := {opened.code})")
     elif query.system:
         names = ", ".join(map(literal, SYSTEM_COLUMNS))
-        asked["columns"] = Python(f"[*ds.schema.names, {names}]")
+        arguments["columns"] = Python(f"[*ds.schema.names, {names}]")
         opened = Python(f"(ds := {opened.code})")
     if query.filter is not None:
-        asked["filter"] = query.filter
+        arguments["filter"] = query.filter
     if order:
-        asked["order_by"] = orderings(order)
-        asked["limit"] = MAX_ORDERED
+        arguments["order_by"] = orderings(order)
+        arguments["limit"] = MAX_ORDERED
     if nearest is not None:
-        asked["nearest"] = Python("dict").call(
+        arguments["nearest"] = Python("dict").call(
             column=nearest.column,
             q=nearest.code,
             k=nearest.k,
@@ -149,20 +149,22 @@ def query_code(
             **({"use_index": False} if nearest.index is None else {"refine_factor": REFINE_FACTOR}),
         )
         if query.filter:
-            asked["prefilter"] = True
+            arguments["prefilter"] = True
     if ranked is not None:
-        asked |= search_arguments(ranked, query.filter, order) | {"full_text_query": ranked.code}
-        named = asked.get("columns")
+        arguments |= search_arguments(ranked, query.filter, order) | {
+            "full_text_query": ranked.code
+        }
+        named = arguments.get("columns")
         if isinstance(named, Python):
-            asked["columns"] = Python(f"[*{named.code}, {literal(SCORE)}]")
+            arguments["columns"] = Python(f"[*{named.code}, {literal(SCORE)}]")
         elif named is not None:
-            asked["columns"] = [*query.stored_names(dataset), SCORE]
-        python = opened.attribute("scanner").call(**asked).attribute("to_table").call()
+            arguments["columns"] = [*query.stored_names(dataset), SCORE]
+        python = opened.attribute("scanner").call(**arguments).attribute("to_table").call()
         return offered(python, _search_line(query, ranked, order))
     if not order and nearest is None:
-        python = opened.attribute("to_table").call(**asked)
+        python = opened.attribute("to_table").call(**arguments)
     else:
-        python = opened.attribute("scanner").call(**asked).attribute("to_table").call()
+        python = opened.attribute("scanner").call(**arguments).attribute("to_table").call()
     place = refs.place_word(dataset.branch, dataset.version)
     return offered(python, magic("head", place, options={"--where": query.filter}))
 
@@ -171,9 +173,9 @@ def _search_line(query: RowQuery, search: FullTextSearch, order: Sequence[SortOr
     """Return the line of ``%lance search``, which ranks rows with any of the words."""
     if order or (len(search.terms) > 1 and not search.request.any_word):
         return PYTHON_ONLY
-    if any(one.is_phrase for one in search.terms) and len(search.terms) > 1:
+    if any(term.is_phrase for term in search.terms) and len(search.terms) > 1:
         return PYTHON_ONLY
-    written = " ".join(one.text for one in search.terms)
+    written = " ".join(term.text for term in search.terms)
     if search.terms[0].is_phrase:
         written = f'"{written}"'
     if any("," in name for name in search.columns):
@@ -185,12 +187,12 @@ def _search_line(query: RowQuery, search: FullTextSearch, order: Sequence[SortOr
 def _columns_code(dataset: Source, query: RowQuery) -> list[str] | Python:
     """Write the columns shown: by name, or where they are many by those that are left out."""
     shown = query.stored_names(dataset)
-    there = set(shown)
-    hidden = [name for name in dataset.schema.names if name not in there]
+    shown_names = set(shown)
+    hidden = [name for name in dataset.schema.names if name not in shown_names]
     if len(shown) <= MAX_NAMES or len(hidden) > MAX_NAMES or query.columns is None:
         return shown
     pinned = query.columns.pinned_of(shown)
     first = [*pinned, *(name for name in shown if name in SYSTEM_COLUMNS)]
     left_out = tuple(dict.fromkeys([*pinned, *hidden]))
-    rest = f"*(name for name in ds.schema.names if name not in {literal(left_out)})"
-    return Python(f"[{', '.join([*map(literal, first), rest])}]")
+    remaining = f"*(name for name in ds.schema.names if name not in {literal(left_out)})"
+    return Python(f"[{', '.join([*map(literal, first), remaining])}]")

@@ -86,19 +86,19 @@ class RowSample:
         missing = [name for name in columns if name not in self._columns]
         if missing:
             tables = []
-            for at, some in enumerate(np.array_split(self._places, STEPS)):
-                progress(at, STEPS)
+            for step, some in enumerate(np.array_split(self._places, STEPS)):
+                progress(step, STEPS)
                 tables.append(self._dataset.take(some.tolist(), columns=missing))
-            found = pa.concat_tables(tables)
-            self._columns |= {name: cells.plain(found[name]) for name in missing}
+            sample = pa.concat_tables(tables)
+            self._columns |= {name: cells.plain(sample[name]) for name in missing}
         return pa.table({name: self._columns[name] for name in columns})
 
     def passes(self, where: str) -> Mask:
         """Tell of each row whether it passes a condition. Raises PredicateError."""
         if where not in self._masks:
-            wanted = {"passes": f"coalesce(({where}), false)"}
-            found = scanned_source(self._dataset).take(self._places.tolist(), columns=wanted)
-            self._masks[where] = cells.plain(found["passes"]).to_numpy(zero_copy_only=False)
+            expressions = {"passes": f"coalesce(({where}), false)"}
+            passing = scanned_source(self._dataset).take(self._places.tolist(), columns=expressions)
+            self._masks[where] = cells.plain(passing["passes"]).to_numpy(zero_copy_only=False)
             while len(self._masks) > MAX_MASKS:
                 self._masks.popitem(last=False)
         return self._masks[where]
@@ -128,8 +128,8 @@ def _rows_of_fragments(dataset: Source) -> Places:
     return counts
 
 
-def _places(counts: Places, wanted: int) -> Places:
-    """Return the positions of about ``wanted`` of the rows of fragments with so many rows each."""
+def _places(counts: Places, num_places: int) -> Places:
+    """Return positions of about ``num_places`` rows of fragments with ``counts`` rows each."""
     random = np.random.default_rng([len(counts), int(counts.sum())])
     starts = np.cumsum(counts) - counts
     if len(counts) > SAMPLE_FRAGMENTS:
@@ -137,17 +137,17 @@ def _places(counts: Places, wanted: int) -> Places:
         chosen = ((random.random() + np.arange(SAMPLE_FRAGMENTS)) * step).astype(np.int64)
         starts, counts = starts[chosen], counts[chosen]
     ends = np.cumsum(counts)
-    within = _runs(int(ends[-1]) if ends.size else 0, wanted, random)
+    within = _runs(int(ends[-1]) if ends.size else 0, num_places, random)
     fragment = ends.searchsorted(within, side="right")
     places: Places = starts[fragment] + within - (ends - counts)[fragment]
     return places
 
 
-def _runs(num_rows: int, wanted: int, random: np.random.Generator) -> Places:
+def _runs(num_rows: int, num_runs: int, random: np.random.Generator) -> Places:
     """Return sorted places from 0 to ``num_rows``, in runs that begin anywhere in their part."""
-    if num_rows <= wanted:
+    if num_rows <= num_runs:
         return np.arange(num_rows)
-    parts = max(1, wanted // RUN_ROWS)
+    parts = max(1, num_runs // RUN_ROWS)
     edges = np.arange(parts + 1) * num_rows // parts
     lengths = np.diff(edges)
     first = (random.random(parts) * lengths).astype(np.int64)

@@ -89,7 +89,7 @@ def _lines(field: pa.Field, depth: int) -> Iterator[SchemaLine]:
 def _children(kind: pa.DataType) -> list[pa.Field]:
     """Fields worth a line of their own: members of structs, and what lists of structs hold."""
     if pa.types.is_struct(kind):
-        return [kind.field(at) for at in range(kind.num_fields)]
+        return [kind.field(index) for index in range(kind.num_fields)]
     if _is_list(kind):
         return _children(kind.value_type)
     if pa.types.is_map(kind):

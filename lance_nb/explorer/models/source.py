@@ -183,8 +183,8 @@ def fragment_at(dataset: StoredSource, fragment_id: int) -> Fragment:
     fragments = dataset.opened[1].manifest.fragments
     ids = fragments.counts().ids
     for position in (ids == fragment_id).nonzero()[0][:1].tolist():
-        found: Fragment = fragments[position]
-        return found
+        fragment: Fragment = fragments[position]
+        return fragment
     raise NotFoundError(f"version {dataset.version} has no fragment {fragment_id}")
 
 
@@ -247,10 +247,10 @@ def group_batches(
     dataset: ScannedSource, group: FragmentGroup, columns: list[str], filter: str | None
 ) -> Iterator[pa.RecordBatch]:
     """Scan one group."""
-    found: Iterator[pa.RecordBatch] = dataset.scanner(
+    batches: Iterator[pa.RecordBatch] = dataset.scanner(
         columns=columns, filter=filter, fragments=group.fragments, batch_size=BATCH_ROWS
     ).to_batches()
-    return found
+    return batches
 
 
 class ComparedSource(Source, Protocol):

@@ -85,13 +85,18 @@ def storage_health(dataset: StoredSource) -> tuple[Advice, ...]:
     pending = _pending(dataset)
     if not len(counts.ids):
         return () if pending is None else (pending,)
-    found = [pending, _deletions(dataset, counts), _small(dataset, counts), _files(dataset, counts)]
-    found += [
+    advice = [
+        pending,
+        _deletions(dataset, counts),
+        _small(dataset, counts),
+        _files(dataset, counts),
+    ]
+    advice += [
         _unindexed(dataset, counts, name, ids)
         for name, ids in list(covered_ids(dataset).items())[:MAX_INDICES]
         if not name.startswith("__")
     ]
-    return tuple(one for one in found if one is not None)
+    return tuple(entry for entry in advice if entry is not None)
 
 
 def _pending(dataset: StoredSource) -> Advice | None:
@@ -118,16 +123,16 @@ def compacts(dataset: StoredSource, **options: object) -> str:
 
 def _deletions(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
     share = counts.num_deleted_rows / np.maximum(counts.physical_rows, 1)
-    many = share >= DELETED_SHARE
-    if not many.any():
+    has_many = share >= DELETED_SHARE
+    if not has_many.any():
         return None
-    rows = int(counts.num_deleted_rows[many].sum())
-    freed = int((counts.size_bytes * share)[many].sum())
+    rows = int(counts.num_deleted_rows[has_many].sum())
+    freed = int((counts.size_bytes * share)[has_many].sum())
     return Advice(
         key="deletions",
         title="Deleted rows still use space",
         text=(
-            f"{text.plural(rows, 'deleted row')} in {text.plural(int(many.sum()), 'fragment')} "
+            f"{text.plural(rows, 'deleted row')} in {text.plural(int(has_many.sum()), 'fragment')} "
             f"with {100 * DELETED_SHARE:.0f} % deleted rows or more. After a compaction, reads "
             f"need about {text.size(freed)} less; the next clean-up removes the old files."
         ),
@@ -162,15 +167,15 @@ def _small(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
 
 
 def _files(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
-    many = counts.num_data_files > MANY_FILES
-    if not many.any():
+    has_many = counts.num_data_files > MANY_FILES
+    if not has_many.any():
         return None
     worst = int(counts.num_data_files.argmax())
     return Advice(
         key="files",
         title="Many files per fragment",
         text=(
-            f"More than {MANY_FILES} data files in {text.plural(int(many.sum()), 'fragment')} "
+            f"More than {MANY_FILES} data files in {text.plural(int(has_many.sum()), 'fragment')} "
             f"(up to {int(counts.num_data_files[worst])}): each column that was added or "
             "rewritten separately adds a file. Compaction merges them into one."
         ),
@@ -248,7 +253,7 @@ def space_use(space: Space) -> SpaceUse:
         hidden_refs=max(0, space.refs.num_rows - MAX_REFS),
         versions=tuple(_place(row) for row in _largest(space.versions, MAX_VERSIONS)),
         hidden_versions=max(0, space.versions.num_rows - MAX_VERSIONS),
-        damaged=tuple(text.line(one) for one in space.damaged[:MAX_DAMAGED]),
+        damaged=tuple(text.line(damage) for damage in space.damaged[:MAX_DAMAGED]),
     )
 
 

@@ -52,24 +52,24 @@ MAX_NAME_CHARS = 200
 
 def coordinate_columns(schema: pa.Schema) -> dict[str, str | None]:
     """Return the columns of coordinates, and the column of vectors that each of them names."""
-    found = {}
-    for one in schema:
-        is_pair = pa.types.is_fixed_size_list(one.type) and one.type.list_size == 2
-        if is_pair and pa.types.is_floating(one.type.value_type):
-            found[one.name] = _vector_of(one)
-    return found
+    columns = {}
+    for field in schema:
+        is_pair = pa.types.is_fixed_size_list(field.type) and field.type.list_size == 2
+        if is_pair and pa.types.is_floating(field.type.value_type):
+            columns[field.name] = _vector_of(field)
+    return columns
 
 
-def _vector_of(one: pa.Field) -> str | None:
+def _vector_of(field: pa.Field) -> str | None:
     """Return the column of vectors that the mark of a field names; None without a valid one."""
-    mark = (one.metadata or {}).get(MARK, b"")
+    mark = (field.metadata or {}).get(MARK, b"")
     if not 0 < len(mark) <= MAX_MARK_BYTES:
         return None
     try:
-        said = json.loads(mark)
+        metadata = json.loads(mark)
     except ValueError:
         return None
-    name = said.get("vector") if isinstance(said, dict) else None
+    name = metadata.get("vector") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) else None
 
 
@@ -120,9 +120,9 @@ class StoredLayout:
             coordinates, is_placed = read_vectors(batch.column(self.stored))
             xy[is_placed] = self._scaled(coordinates[is_placed])
         if self.neighbours is not None and not is_placed.all():
-            rest = np.flatnonzero(~is_placed)
-            some = batch.column(self.column).take(pa.array(rest))
-            xy[rest], is_placed[rest] = place_vectors(self, some)
+            unplaced = np.flatnonzero(~is_placed)
+            some = batch.column(self.column).take(pa.array(unplaced))
+            xy[unplaced], is_placed[unplaced] = place_vectors(self, some)
         return xy, is_placed
 
 
@@ -143,8 +143,8 @@ def read_stored_layout(
     for name in (column, stored):
         if name not in schema.names:
             raise ColumnNotFoundError(name, tuple(schema.names))
-    known = coordinate_columns(schema)
-    if stored not in known:
+    columns = coordinate_columns(schema)
+    if stored not in columns:
         raise NotSupportedError(
             f"{stored!r} has no coordinates: it is a {schema.field(stored).type}"
         )
@@ -164,7 +164,7 @@ def read_stored_layout(
     references = np.concatenate(vectors)[:most]
     places = np.concatenate(coordinates)[:most]
     low, high = np.zeros(2, np.float32), np.ones(2, np.float32)
-    if known[stored] is None and len(places):
+    if columns[stored] is None and len(places):
         low, high = places.min(0), places.max(0)
         span = np.maximum(high - low, np.float32(1e-6))
         low, high = low - MARGIN * span, high + MARGIN * span
@@ -181,13 +181,15 @@ def coordinate_field(name: str, column: str) -> pa.Field:
 
 
 def coordinate_batches(
-    source: ScannedSource, plane: Plane, kept: pa.Field, progress: Progress
+    source: ScannedSource, plane: Plane, stored_field: pa.Field, progress: Progress
 ) -> Iterator[pa.RecordBatch]:
     """Yield the coordinates of all rows of a version in their order, null for rows without some."""
-    schema = pa.schema([kept])
+    schema = pa.schema([stored_field])
     names: Any = [name for name in plane.columns if name in source.schema.names]
     for batch in chosen_batches(source, names, 1, progress):
         xy, is_placed = plane.place_batch(batch)
         flat = pa.array((xy.astype(np.float32) / SCALE).ravel())
-        column = pa.FixedSizeListArray.from_arrays(flat, type=kept.type, mask=pa.array(~is_placed))
+        column = pa.FixedSizeListArray.from_arrays(
+            flat, type=stored_field.type, mask=pa.array(~is_placed)
+        )
         yield pa.record_batch([column], schema=schema)

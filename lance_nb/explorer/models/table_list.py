@@ -46,16 +46,16 @@ _HEALTH_CHARS = 200
 Bar = tuple[int, str, int | None]
 
 
-def table_line(found: TableSummary) -> tuple[str, ...]:
+def table_line(summary: TableSummary) -> tuple[str, ...]:
     """Describe a table by the columns of ``HEAD``; what is not known is empty."""
     return (
-        text.name(found.name),
-        _count(found.num_rows),
-        "" if found.num_bytes is None else text.size(found.num_bytes),
-        _count(found.num_versions),
-        _count(found.num_columns),
-        "" if found.committed is None else text.moment(found.committed),
-        text.line(found.health, _HEALTH_CHARS),
+        text.name(summary.name),
+        _count(summary.num_rows),
+        "" if summary.num_bytes is None else text.size(summary.num_bytes),
+        _count(summary.num_versions),
+        _count(summary.num_columns),
+        "" if summary.committed is None else text.moment(summary.committed),
+        text.line(summary.health, _HEALTH_CHARS),
     )
 
 
@@ -92,20 +92,20 @@ class TableCard:
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as JSON-able values."""
-        found = self.summary
+        summary = self.summary
         return {
             "label": self.label,
             "state": self.state,
             "health": self.health,
-            "rows": found.num_rows,
-            "columns": found.num_columns,
-            "bytes": found.num_bytes,
-            "versions": found.num_versions,
-            "version": found.version,
-            "time": "" if found.committed is None else text.moment(found.committed),
-            "time_ms": text.milliseconds(found.committed),
+            "rows": summary.num_rows,
+            "columns": summary.num_columns,
+            "bytes": summary.num_bytes,
+            "versions": summary.num_versions,
+            "version": summary.version,
+            "time": "" if summary.committed is None else text.moment(summary.committed),
+            "time_ms": text.milliseconds(summary.committed),
             "bars": [list(bar) for bar in self.bars],
-            "code": table_code(found.uri),
+            "code": table_code(summary.uri),
             "error": None if self.error is None else self.error.to_json(),
         }
 
@@ -154,12 +154,12 @@ def sorted_tables(
     names: Sequence[str], cards: dict[int, TableCard], filter_text: str, order: str
 ) -> list[int]:
     """Return the places of the tables whose name holds a text, sorted; unknown values come last."""
-    wanted = filter_text.casefold()
-    places = [at for at, name in enumerate(names) if wanted in text.name(name).casefold()]
+    needle = filter_text.casefold()
+    places = [index for index, name in enumerate(names) if needle in text.name(name).casefold()]
     value, is_descending = ORDERS[order]
     if value == "name":
         return places[::-1] if is_descending else places
-    known = {at: getattr(cards[at].summary, value) for at in places if at in cards}
-    known = {at: found for at, found in known.items() if found is not None}
-    first = sorted(known, key=known.__getitem__, reverse=is_descending)
-    return [*first, *(at for at in places if at not in known)]
+    values = {index: getattr(cards[index].summary, value) for index in places if index in cards}
+    values = {index: value for index, value in values.items() if value is not None}
+    first = sorted(values, key=values.__getitem__, reverse=is_descending)
+    return [*first, *(index for index in places if index not in values)]

@@ -30,18 +30,18 @@ def excerpts(
     import pyarrow.compute as pc
 
     kinds = old.type, new.type
-    if not all(pa.types.is_string(one) or pa.types.is_large_string(one) for one in kinds):
+    if not all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in kinds):
         return old, new
-    longest = [pc.fill_null(pc.binary_length(one), 0) for one in (old, new)]
-    is_long = np.maximum(*(one.to_numpy(zero_copy_only=False) for one in longest)) > chars
+    longest = [pc.fill_null(pc.binary_length(column), 0) for column in (old, new)]
+    is_long = np.maximum(*(sizes.to_numpy(zero_copy_only=False) for sizes in longest)) > chars
     valid = old.is_valid().to_numpy(zero_copy_only=False)
     valid &= new.is_valid().to_numpy(zero_copy_only=False)
     chosen = differs & is_long & valid
     if not chosen.any():
         return old, new
     pairs = [
-        differing_excerpts(old[at].as_buffer(), new[at].as_buffer(), chars)
-        for at in np.flatnonzero(chosen).tolist()
+        differing_excerpts(old[row].as_buffer(), new[row].as_buffer(), chars)
+        for row in np.flatnonzero(chosen).tolist()
     ]
     mask = pa.array(chosen)
     before, after = (
@@ -53,7 +53,7 @@ def excerpts(
 
 def differing_excerpts(old: pa.Buffer, new: pa.Buffer, chars: int) -> tuple[str, str]:
     """Return some more than ``chars`` characters of each text from where they begin to differ."""
-    before, after = (np.frombuffer(one, np.uint8) for one in (old, new))
+    before, after = (np.frombuffer(array, np.uint8) for array in (old, new))
     shorter = min(len(before), len(after))
     unequal = before[:shorter] != after[:shorter]
     same = int(unequal.argmax()) if unequal.any() else shorter
@@ -69,10 +69,10 @@ def _start(common: bytes, same: int) -> int:
     space = context.find(b" ")
     if 0 <= space < len(context) // 2:
         return same - len(context) + space + 1
-    at = 0
-    while at < len(context) and context[at] & 0b1100_0000 == _CONTINUES:
-        at += 1
-    return same - len(context) + at
+    position = 0
+    while position < len(context) and context[position] & 0b1100_0000 == _CONTINUES:
+        position += 1
+    return same - len(context) + position
 
 
 def _from(raw: npt.NDArray[np.uint8], start: int, chars: int) -> str:

@@ -94,7 +94,7 @@ def _inside(value: Any) -> list[tuple[object, Any]] | None:
 def leaf(name: str, value: Any) -> Node:
     """Return a node that is one text."""
     if isinstance(value, (list, tuple)):
-        value = ", ".join(text.cut(str(one), 80) for one in value[:40]) or "none"
+        value = ", ".join(text.cut(str(item), 80) for item in value[:40]) or "none"
     nothing = value is None or value in ({}, "")
     shown = "none" if nothing else text.line(str(value), _VALUE_CHARS)
     return {"name": name, "type": "", "text": shown, "look": "null" if nothing else "value"}
@@ -117,27 +117,29 @@ def _rows_nodes(name: str, table: pa.Table) -> list[Node]:
         return []
     shown = table.slice(0, MAX_ROWS).select(table.column_names[:MAX_CHILDREN])
     columns = [cells.cell_texts(column, _VALUE_CHARS) for column in shown.columns]
-    kept = [
-        branch(f"row {at}", [
-            leaf(text.name(column), values[at])
+    nodes = [
+        branch(f"row {row}", [
+            leaf(text.name(column), values[row])
             for column, values in zip(shown.column_names, columns, strict=True)
         ])
-        for at in range(shown.num_rows)
+        for row in range(shown.num_rows)
     ]  # fmt: skip
-    return [branch(name, kept, table.num_rows - len(kept))]
+    return [branch(name, nodes, table.num_rows - len(nodes))]
 
 
 def _facts(
     heading: str, lines: Sequence[str], rows: Rows, nodes: Sequence[Node] = (), operation: str = ""
 ) -> ValueFacts:
-    kept = tuple((text.line(label, 160), text.line(value, _VALUE_CHARS)) for label, value in rows)
-    said = tuple(text.line(line) for line in lines if line)
-    return ValueFacts(text.line(heading), said, kept, tuple(nodes), text.name(operation))
+    facts = tuple((text.line(label, 160), text.line(value, _VALUE_CHARS)) for label, value in rows)
+    texts = tuple(text.line(line) for line in lines if line)
+    return ValueFacts(text.line(heading), texts, facts, tuple(nodes), text.name(operation))
 
 
 def _counted(value: Any, names: Mapping[str, str]) -> list[tuple[str, str]]:
     counts = [(label, getattr(value, name)) for name, label in names.items()]
-    return [(label, "not recorded" if one is None else text.count(one)) for label, one in counts]
+    return [
+        (label, "not recorded" if count is None else text.count(count)) for label, count in counts
+    ]
 
 
 def _version(value: Any) -> ValueFacts:
@@ -175,7 +177,7 @@ def _diff(value: Any) -> ValueFacts:
 
 def _transaction(value: Any) -> ValueFacts:
     about = [("read version", str(value.read_version)), ("transaction", value.uuid)]
-    details = [(one.label, one.value) for one in entries(value.details)]
+    details = [(entry.label, entry.value) for entry in entries(value.details)]
     nodes = tree_of({"read version": value.read_version, "transaction": value.uuid}
                     | dict(value.details) | {"properties": value.properties})  # fmt: skip
     heading = f"Transaction: {value.operation}"
@@ -185,26 +187,26 @@ def _transaction(value: Any) -> ValueFacts:
 
 def _fragment(value: Any) -> ValueFacts:
     files = value.data_files()
-    size = sum(one.size_bytes or 0 for one in files)
+    size = sum(file.size_bytes or 0 for file in files)
     rows = [
         ("rows", text.count(value.physical_rows - value.num_deletions)),
         ("deleted rows", text.count(value.num_deletions)),
         ("data files", text.count(len(files))),
         ("size", text.size(size) if size else "unknown"),
-        *(("file", one.path) for one in files),
+        *(("file", file.path) for file in files),
     ]
     nodes = tree_of({"data files": {
-        text.name(one.path): {
-            "size": text.size(one.size_bytes) if one.size_bytes else "unknown",
-            "field ids": list(one.fields),
-        } for one in files
+        text.name(file.path): {
+            "size": text.size(file.size_bytes) if file.size_bytes else "unknown",
+            "field ids": list(file.fields),
+        } for file in files
     }})  # fmt: skip
     return _facts(f"Fragment {value.fragment_id}", (), rows[:4] if len(files) > 9 else rows, nodes)
 
 
 def _schema(value: Any) -> ValueFacts:
     tree = schema_tree(value.tree.to_arrow())
-    rows = [(f"{'· ' * one.depth}{one.name}", one.type) for one in tree.lines]
+    rows = [(f"{'· ' * line.depth}{line.name}", line.type) for line in tree.lines]
     return replace(_facts(text.plural(len(value.names), "column"), (), rows), schema=tree)
 
 
@@ -222,8 +224,11 @@ def _preview(value: Any) -> ValueFacts:
     rows = [("rows", f"{text.count(value.num_rows_before)} → {text.count(value.num_rows_after)}")]
     heading = f"What a commit would change: {value.operation}"
     since = [
-        leaf(f"version {one.version}: {one.operation}", f"{one.verdict} {one.overlap}".strip())
-        for one in value.meetings[:MAX_CHILDREN]
+        leaf(
+            f"version {meeting.version}: {meeting.operation}",
+            f"{meeting.verdict} {meeting.overlap}".strip(),
+        )
+        for meeting in value.meetings[:MAX_CHILDREN]
     ]
     nodes = [
         *_rows_nodes("some rows before", value.removed),
@@ -250,8 +255,8 @@ _EDIT_WORDS = {
 
 
 def _stage(value: Any) -> ValueFacts:
-    names = [type(one).__name__ for one in value.edits]
-    edits = [("edit", _EDIT_WORDS.get(one, one)) for one in names]
+    names = [type(edit).__name__ for edit in value.edits]
+    edits = [("edit", _EDIT_WORDS.get(edit_name, edit_name)) for edit_name in names]
     where = text.ref_label(value.branch, value.read_version)
     return _facts(f"Stage for {where}", (value.state,), edits)
 

@@ -65,8 +65,8 @@ def quantiles(ordered: Floats, shares: Sequence[float] = QUANTILES) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         step = high - low
         # From the nearer of both ends, so that neither is missed by rounding.
-        found: Floats = np.where(part < 0.5, low + step * part, high - step * (1 - part))
-    return found
+        values: Floats = np.where(part < 0.5, low + step * part, high - step * (1 - part))
+    return values
 
 
 def bar_counts(ordered: Floats, edges: Edges, bars: int) -> npt.NDArray[np.int64]:
@@ -99,7 +99,7 @@ def robust_range(ordered: Floats) -> Edges:
     low, high = float(ordered[0]), float(ordered[-1])
     if ordered.size < _FEW:
         return low, high
-    inner_low, inner_high = (float(one) for one in quantiles(ordered, _INNER))
+    inner_low, inner_high = (float(value) for value in quantiles(ordered, _INNER))
     width = inner_high - inner_low
     with np.errstate(over="ignore"):
         if not width or high - low <= _PRESSED * width:
@@ -119,9 +119,9 @@ class DistinctCount:
             return
         hashes = _hashes(values)
         registers = (hashes >> np.uint64(64 - _REGISTER_BITS)).astype(np.int64)
-        rest = hashes << np.uint64(_REGISTER_BITS)
+        remainder = hashes << np.uint64(_REGISTER_BITS)
         # The rank is one more than the zeros before the first one of the other bits.
-        ranks = 65 - _bit_lengths(rest)
+        ranks = 65 - _bit_lengths(remainder)
         np.maximum.at(self._ranks, registers, np.minimum(ranks, _RANKS).astype(np.uint8))
 
     def estimate(self) -> int:

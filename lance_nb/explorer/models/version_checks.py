@@ -41,46 +41,46 @@ STATEMENT_CHARS = 400
 Mark = tuple[int, str, str]
 
 
-def mark_of(found: CheckResult) -> Mark:
+def mark_of(result: CheckResult) -> Mark:
     """Return the mark of a version."""
-    failed = found.failed
+    failed = result.failed
     if failed:
         named = "; ".join(map(_failure, failed[:NAMED_MAX]))
         more = f"; {len(failed) - NAMED_MAX} more fail" if len(failed) > NAMED_MAX else ""
-        return found.version, "fail", f"✗ {named}{more}"
-    unknown = [one for one in found.outcomes if one.status == "unknown"]
+        return result.version, "fail", f"✗ {named}{more}"
+    unknown = [outcome for outcome in result.outcomes if outcome.status == "unknown"]
     if unknown:
-        names = ", ".join(text.name(one.name) for one in unknown[:NAMED_MAX])
+        names = ", ".join(text.name(outcome.name) for outcome in unknown[:NAMED_MAX])
         more = f" and {len(unknown) - NAMED_MAX} more" if len(unknown) > NAMED_MAX else ""
-        return found.version, "unknown", f"? {names}{more} cannot be evaluated here"
-    count = text.plural(len(found.outcomes), "expectation")
-    return found.version, "pass", f"✓ {count} passed"
+        return result.version, "unknown", f"? {names}{more} cannot be evaluated here"
+    count = text.plural(len(result.outcomes), "expectation")
+    return result.version, "pass", f"✓ {count} passed"
 
 
-def _failure(one: CheckOutcome) -> str:
-    where = text.name(one.name)
-    if one.num_failed is None:
-        return f"{where}: {text.line(one.detail, 120)}"
-    return f"{where} fails for {text.plural(one.num_failed, 'row')}"
+def _failure(outcome: CheckOutcome) -> str:
+    where = text.name(outcome.name)
+    if outcome.num_failed is None:
+        return f"{where}: {text.line(outcome.detail, 120)}"
+    return f"{where} fails for {text.plural(outcome.num_failed, 'row')}"
 
 
-def outcome_json(one: CheckOutcome) -> dict[str, Any]:
+def outcome_json(outcome: CheckOutcome) -> dict[str, Any]:
     """Return an outcome as JSON-able values."""
     return {
-        "name": one.name,
-        "statement": text.line(one.statement, STATEMENT_CHARS),
-        "kind": one.kind,
-        "status": one.status,
-        "detail": text.line(one.detail),
-        "rows": one.num_failed,
-        "filter": one.filter,
+        "name": outcome.name,
+        "statement": text.line(outcome.statement, STATEMENT_CHARS),
+        "kind": outcome.kind,
+        "status": outcome.status,
+        "detail": text.line(outcome.detail),
+        "rows": outcome.num_failed,
+        "filter": outcome.filter,
     }
 
 
 def concerned_columns(dataset: LanceDataset, own: Sequence[str]) -> list[str]:
     """Return the columns that a sample of rows that fail shows: those of the expectation first."""
-    known = {name.lower(): name for name in dataset.schema.names}
-    first = [known[one.lower()] for one in own if one.lower() in known]
+    names = {name.lower(): name for name in dataset.schema.names}
+    first = [names[name.lower()] for name in own if name.lower() in names]
     return list(dict.fromkeys((*first, *dataset.schema.names)))[:MAX_COLUMNS]
 
 
@@ -105,51 +105,61 @@ def expectation_of(kind: str, fields: Mapping[str, Any]) -> Expectation:
     return Expectation.from_json("new", json.dumps({"kind": kind, **fields}))
 
 
-def add_call(one: Expectation) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+def add_call(expectation: Expectation) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
     """Return the method of ``ds.expectations`` that adds an expectation, and its arguments."""
-    match one.kind:
+    match expectation.kind:
         case "check":
-            return "add", (one.sql,), {}
+            return "add", (expectation.sql,), {}
         case "not_null":
-            return "add_not_null", (one.column,), {}
+            return "add_not_null", (expectation.column,), {}
         case "unique":
-            columns = one.columns[0] if len(one.columns) == 1 else list(one.columns)
+            columns = (
+                expectation.columns[0]
+                if len(expectation.columns) == 1
+                else list(expectation.columns)
+            )
             return "add_unique", (columns,), {}
         case "reference":
-            return "add_reference", (one.column, one.uri, one.to), {}
+            return "add_reference", (expectation.column, expectation.uri, expectation.to), {}
         case "row_count":
-            return "add_row_count", (one.minimum, one.maximum), {}
+            return "add_row_count", (expectation.minimum, expectation.maximum), {}
         case "drift":
-            return "add_drift", (one.column, one.limit), {"against": one.against}
+            return (
+                "add_drift",
+                (expectation.column, expectation.limit),
+                {"against": expectation.against},
+            )
 
 
-def add_code(one: Expectation, name: str | None) -> dict[str, str]:
+def add_code(expectation: Expectation, name: str | None) -> dict[str, str]:
     """Return the lines that add an expectation."""
-    method, args, named = add_call(one)
-    given = {**named, **({"name": name} if name else {})}
+    method, args, named = add_call(expectation)
+    keywords = {**named, **({"name": name} if name else {})}
     word: Any = {"--name": name or None}
-    match one.kind:
+    match expectation.kind:
         case "check":
-            line = magic("expect", "add", one.sql, options=word)
+            line = magic("expect", "add", expectation.sql, options=word)
         case "not_null":
-            line = magic("expect", "not-null", one.column, options=word)
+            line = magic("expect", "not-null", expectation.column, options=word)
         case "unique":
-            is_listed = can_be_listed(one.columns)
-            listed = magic("expect", "unique", ",".join(one.columns), options=word)
+            is_listed = can_be_listed(expectation.columns)
+            listed = magic("expect", "unique", ",".join(expectation.columns), options=word)
             line = listed if is_listed else PYTHON_ONLY
         case "reference":
             line = magic(
-                "expect", "reference", one.column,
-                options={"--uri": one.uri, "--to": one.to, **word},
+                "expect", "reference", expectation.column,
+                options={"--uri": expectation.uri, "--to": expectation.to, **word},
             )  # fmt: skip
         case "row_count":
             line = magic(
-                "expect", "rows", options={"--min": one.minimum, "--max": one.maximum, **word}
+                "expect",
+                "rows",
+                options={"--min": expectation.minimum, "--max": expectation.maximum, **word},
             )
         case "drift":
-            options = {"--limit": one.limit, "--against": one.against, **word}
-            line = magic("expect", "drift", one.column, options=options)
-    return offered(Python(f"ds.expectations.{method}").call(*args, **given), line)
+            options = {"--limit": expectation.limit, "--against": expectation.against, **word}
+            line = magic("expect", "drift", expectation.column, options=options)
+    return offered(Python(f"ds.expectations.{method}").call(*args, **keywords), line)
 
 
 def remove_code(name: str) -> dict[str, str]:

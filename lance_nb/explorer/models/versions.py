@@ -80,9 +80,9 @@ class MergeMark:
         """One sentence for people."""
         source = text.ref_label(self.branch, self.version)
         verbs = {MERGE: "merges", PICK: "applies the change of", REVERT: "reverts"}
-        how = " (fast-forward)" if self.kind == MERGE and self.is_fast_forward else ""
-        gone = "" if self.is_there else ", which was deleted"
-        return f"{verbs[self.kind]} {source}{how}{gone}"
+        method = " (fast-forward)" if self.kind == MERGE and self.is_fast_forward else ""
+        deleted_words = "" if self.is_there else ", which was deleted"
+        return f"{verbs[self.kind]} {source}{method}{deleted_words}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the mark as JSON-able values."""
@@ -197,8 +197,10 @@ class Timeline:
 def timeline(dataset: Source, num_details: int = FIRST_DETAILS) -> Timeline:
     """Read the first screen of the timeline of ``dataset``, whatever version it is at."""
     # The latest fork on top: so no fork edge crosses the versions of another branch.
-    found = dataset.branches.list().items()
-    branches = dict(sorted(found, key=lambda item: (-int(item[1]["parent_version"]), item[0])))
+    branch_items = dataset.branches.list().items()
+    branches = dict(
+        sorted(branch_items, key=lambda item: (-int(item[1]["parent_version"]), item[0]))
+    )
     shown: list[str | None] = [None, *list(branches)[: MAX_LANES - 1]]
     if dataset.branch is not None and dataset.branch not in shown:
         if dataset.branch not in branches:  # deleted by somebody else, meanwhile
@@ -233,18 +235,18 @@ def _lane(dataset: Source, branch: str | None, branches: dict[str, Any], num_det
     fork = None
     if branch is not None:
         fork = (branches[branch].get("parent_branch"), int(branches[branch]["parent_version"]))
-    here = branch == dataset.branch
+    is_own = branch == dataset.branch
     try:
-        source = dataset if here else dataset.checkout_version((branch, None))
+        source = dataset if is_own else dataset.checkout_version((branch, None))
         numbers = list(source.version_numbers())
     except LanceError:
-        if here:
+        if is_own:
             raise
         return Lane(branch, (), 0, fork, ())
     runs, older = runs_of(numbers)
-    limit = num_details if here else min(num_details, OTHER_DETAILS)
-    wanted = _around(numbers, source.version, limit)
-    return Lane(branch, runs, older, fork, tuple(version_bars(source, wanted, numbers)))
+    limit = num_details if is_own else min(num_details, OTHER_DETAILS)
+    shown_numbers = _around(numbers, source.version, limit)
+    return Lane(branch, runs, older, fork, tuple(version_bars(source, shown_numbers, numbers)))
 
 
 def runs_of(numbers: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], int]:
@@ -255,9 +257,9 @@ def runs_of(numbers: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], int]:
             runs[-1][1] += 1
         else:
             runs.append([number, 1])
-    kept = runs[-MAX_RUNS:]
-    older = sum(length for _, length in runs[: len(runs) - len(kept)])
-    return tuple((first, length) for first, length in kept), older
+    shown_runs = runs[-MAX_RUNS:]
+    older = sum(length for _, length in runs[: len(runs) - len(shown_runs)])
+    return tuple((first, length) for first, length in shown_runs), older
 
 
 def _around(numbers: Sequence[int], version: int, limit: int) -> Sequence[int]:
@@ -266,21 +268,25 @@ def _around(numbers: Sequence[int], version: int, limit: int) -> Sequence[int]:
     return numbers[max(0, stop - limit) : stop]
 
 
-def version_bars(dataset: Source, numbers: Iterable[int], known: Sequence[int]) -> list[VersionBar]:
-    """Details of some versions of the branch that ``dataset`` is on; ``known``: all its numbers.
+def version_bars(
+    dataset: Source, numbers: Iterable[int], known_numbers: Sequence[int]
+) -> list[VersionBar]:
+    """Return details of versions of the branch of ``dataset``; ``known_numbers``: all its versions.
 
     A version whose manifest cannot be read has ``DAMAGED`` for operation and says why.
     """
     bars = []
     marks = _MergeMarks(dataset)
-    for first, stop in _spans(numbers, known):
-        infos, problems = _described(dataset, known[max(0, first - 1) : stop])
-        for at in range(first, stop):
-            number = known[at]
+    for first, stop in _spans(numbers, known_numbers):
+        infos, problems = _described(dataset, known_numbers[max(0, first - 1) : stop])
+        for position in range(first, stop):
+            number = known_numbers[position]
             if number in infos:
                 before = infos.get(number - 1)
                 is_orphaned = (
-                    number > 1 and before is None and (not at or known[at - 1] < number - 1)
+                    number > 1
+                    and before is None
+                    and (not position or known_numbers[position - 1] < number - 1)
                 )
                 mark = marks.of(infos[number].properties)
                 bars.append(_bar(infos[number], before, mark, is_orphaned=is_orphaned))
@@ -293,17 +299,17 @@ def _damaged(number: int, problem: LanceError) -> VersionBar:
     return VersionBar(number, "", None, DAMAGED, text.line(str(problem), 200), 0, None, None)
 
 
-def _spans(numbers: Iterable[int], known: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the positions in ``known`` where ``numbers`` stand, neighbours taken together."""
-    places = {bisect_left(known, number): number for number in numbers}
+def _spans(numbers: Iterable[int], known_numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the runs of positions in ``known_numbers`` where ``numbers`` stand."""
+    places = {bisect_left(known_numbers, number): number for number in numbers}
     spans: list[tuple[int, int]] = []
-    for at, number in sorted(places.items()):
-        if at == len(known) or known[at] != number:
+    for position, number in sorted(places.items()):
+        if position == len(known_numbers) or known_numbers[position] != number:
             continue
-        if spans and spans[-1][1] == at:
-            spans[-1] = (spans[-1][0], at + 1)
+        if spans and spans[-1][1] == position:
+            spans[-1] = (spans[-1][0], position + 1)
         else:
-            spans.append((at, at + 1))
+            spans.append((position, position + 1))
     return spans
 
 
@@ -338,8 +344,8 @@ class _MergeMarks:
         if self._identities is None:
             branches = self._dataset.branches.list().items()
             self._identities = {
-                name: identity_of(name, one.get("branch_identifier", ()), one["create_at"])
-                for name, one in branches
+                name: identity_of(name, branch.get("branch_identifier", ()), branch["create_at"])
+                for name, branch in branches
             } | {None: MAIN_ID}
         name = record.source_branch
         return MergeMark(
@@ -515,8 +521,8 @@ def _leaves(label: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
         for key, inner in value.items():
             yield from _leaves(f"{label}.{key}" if label else str(key), inner, depth + 1)
     elif depth < _MAX_DEPTH and isinstance(value, (list, tuple)) and _is_deep(value):
-        for at, inner in enumerate(value):
-            yield from _leaves(f"{label}[{at}]", inner, depth + 1)
+        for index, inner in enumerate(value):
+            yield from _leaves(f"{label}[{index}]", inner, depth + 1)
     elif isinstance(value, (list, tuple)):
         shown = ", ".join(text.cut(str(item), 40) for item in value[:20])
         more = f", {text.ELLIPSIS} {len(value)} items" if len(value) > 20 else ""

@@ -59,10 +59,10 @@ def _numbers(chip: Chip) -> list[tuple[str, str]]:
     """Return what a level counts, with the colour of each number; none where nothing differs."""
     about = "≤ " if chip.bound else ""
     parts = (("+", chip.added, "add"), ("−", chip.removed, "remove"), ("~", chip.changed, "change"))
-    found = [
+    numbers = [
         (f"{sign}{about}{text.count(value)}", colour) for sign, value, colour in parts if value
     ]
-    return [*found, *([(chip.note, "faint")] if chip.note else [])]
+    return [*numbers, *([(chip.note, "faint")] if chip.note else [])]
 
 
 def draw_level(title: str, page: ChangePage, num_rows: int | None) -> Panel:
@@ -84,9 +84,9 @@ def draw_drift(columns: Sequence[Mapping[str, Any]], labels: tuple[str, str]) ->
     panel.heading(f"{labels[0]} (grey) against {labels[1]} (blue)")
     room = (WIDTH - 2 * MARGIN) / _DRIFT_COLUMNS
     top = panel.height
-    for at, column in enumerate(columns[:12]):
-        x = MARGIN + room * (at % _DRIFT_COLUMNS)
-        y = top + _DRIFT_HEIGHT * (at // _DRIFT_COLUMNS)
+    for row_number, column in enumerate(columns[:12]):
+        x = MARGIN + room * (row_number % _DRIFT_COLUMNS)
+        y = top + _DRIFT_HEIGHT * (row_number // _DRIFT_COLUMNS)
         psi = column["psi"]
         words = "no index" if psi is None else f"PSI {psi:.3f}"
         colour = "faint" if psi is None or psi < _STABLE else "change"
@@ -114,7 +114,7 @@ def draw_drift(columns: Sequence[Mapping[str, Any]], labels: tuple[str, str]) ->
 def _draw_bars(
     panel: Panel,
     bars: Sequence[int],
-    at: tuple[float, float],
+    corner: tuple[float, float],
     width: float,
     *,
     is_after: bool,
@@ -122,7 +122,7 @@ def _draw_bars(
     """Draw the bars of one side, each beside that of the other side."""
     if not bars:
         return
-    x, y = at
+    x, y = corner
     step = min(24.0, width / len(bars))
     wide = max(1.0, (step - 2) / 2)
     x += wide if is_after else 0

@@ -49,9 +49,9 @@ def draw_tables(
         panel.height = y + _HEIGHT + _GAP
     left = len(cards) - MAX_CARDS
     if hidden_above or left > 0:
-        others = [f"{text.count(hidden_above)} before"] if hidden_above else []
-        others += [f"{text.count(left)} after"] if left > 0 else []
-        panel.paragraph(f"{text.ELLIPSIS} {', '.join(others)}", colour="faint", lines=1)
+        hidden = [f"{text.count(hidden_above)} before"] if hidden_above else []
+        hidden += [f"{text.count(left)} after"] if left > 0 else []
+        panel.paragraph(f"{text.ELLIPSIS} {', '.join(hidden)}", colour="faint", lines=1)
     if cards:
         panel.paragraph(LOOKED_AT, colour="faint", lines=2)
     return panel
@@ -67,23 +67,26 @@ def _draw_card(panel: Panel, x: float, y: float, wide: float, card: TableCard) -
         _draw_bars(panel, x + _GAP, y + _HEIGHT - 28, room, card)
         panel.text(x + _GAP, y + _HEIGHT - 9, health, size=11, colour=colour, width=room - 8)
     else:
-        for at, line in enumerate(wrapped(health, room - 8, _ERROR_LINES)):
-            panel.text(x + _GAP, y + 38 + 16 * at, line, size=11, colour=colour)
+        for line_number, line in enumerate(wrapped(health, room - 8, _ERROR_LINES)):
+            panel.text(x + _GAP, y + 38 + 16 * line_number, line, size=11, colour=colour)
     figures = ", ".join(words for line in figure_lines(card) for words in line)
     panel.words.append(", ".join(filter(None, (card.label, figures, health))))
 
 
 def figure_lines(card: TableCard) -> list[list[str]]:
     """Return the figures of a card in two lines; what is not known is left out."""
-    found = card.summary
+    summary = card.summary
     if card.error is not None:
         return []
-    first = [text.plural(found.num_rows or 0, "row"), text.plural(found.num_columns or 0, "column")]
-    if found.num_bytes is not None:
-        first.append(text.size(found.num_bytes))
-    second = [text.plural(found.num_versions or 0, "version")]
-    if found.committed is not None:
-        second.append(text.moment(found.committed))
+    first = [
+        text.plural(summary.num_rows or 0, "row"),
+        text.plural(summary.num_columns or 0, "column"),
+    ]
+    if summary.num_bytes is not None:
+        first.append(text.size(summary.num_bytes))
+    second = [text.plural(summary.num_versions or 0, "version")]
+    if summary.committed is not None:
+        second.append(text.moment(summary.committed))
     return [first, second]
 
 
@@ -101,8 +104,8 @@ def _draw_bars(panel: Panel, x: float, base: float, room: float, card: TableCard
     """Draw the newest versions: height is rows changed, colour the operation."""
     most = max((changed or 0 for _, _, changed in card.bars), default=0)
     slot = min(12.0, room / MAX_BARS)
-    for at, (version, operation, changed) in enumerate(card.bars):
+    for bar_index, (version, operation, changed) in enumerate(card.bars):
         high = 4 + (_BARS - 4) * sqrt((changed or 0) / most) if most else 4.0
         colour = look_of_operation(operation)[0] if operation else "unknown"
         tip = f"version {version} {operation}".rstrip()
-        panel.rect(x + at * slot, base - high, slot - 2, high, colour, radius=1, tip=tip)
+        panel.rect(x + bar_index * slot, base - high, slot - 2, high, colour, radius=1, tip=tip)

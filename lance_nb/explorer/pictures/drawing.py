@@ -210,8 +210,8 @@ class Panel:
 def svg_of(label: str, panels: Sequence[Panel]) -> str:
     """Join panels, from top to bottom, into one SVG."""
     groups, y = [], 10.0
-    for at, panel in enumerate(panels):
-        if at:
+    for number, panel in enumerate(panels):
+        if number:
             groups.append(
                 f'<line x1="0" y1="{_number(y)}" x2="{WIDTH}" y2="{_number(y)}" '
                 f'stroke="{COLOURS["line"]}"/>'
@@ -220,12 +220,12 @@ def svg_of(label: str, panels: Sequence[Panel]) -> str:
         groups.append(f'<g transform="translate(0 {_number(y)})">{panel.markup}</g>')
         y += panel.height + 8
     height = _number(y + 2)
-    said = "; ".join(word for panel in panels for word in panel.words if word)
+    words = "; ".join(word for panel in panels for word in panel.words if word)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{_text(label)}" '
         f'font-family="{_FONT}" font-size="{SIZE}">'
-        f"<title>{_text(label)}</title><desc>{_text(text.cut(said, DESCRIPTION_CHARS))}</desc>"
+        f"<title>{_text(label)}</title><desc>{_text(text.cut(words, DESCRIPTION_CHARS))}</desc>"
         f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{_number(y + 1)}" rx="6" '
         f'fill="{COLOURS["paper"]}" stroke="{COLOURS["line"]}"/>{"".join(groups)}</svg>'
     )
@@ -246,13 +246,13 @@ def dark_rules(picture: str) -> str:
 def width_of(value: str, size: float = SIZE, *, bold: bool = False) -> float:
     """Estimate the width of a text in pixels, for a wide font."""
     units = 0.0
-    for one in value:
-        if one in _NARROW:
+    for character in value:
+        if character in _NARROW:
             units += 0.36
-        elif one.isascii():
-            units += 0.68 if one.isupper() or one in "mwMW@%" else 0.58
+        elif character.isascii():
+            units += 0.68 if character.isupper() or character in "mwMW@%" else 0.58
         else:
-            units += 1.0 if east_asian_width(one) in "WF" else 0.62
+            units += 1.0 if east_asian_width(character) in "WF" else 0.62
     return units * size * (1.14 if bold else 1)
 
 
@@ -268,15 +268,15 @@ def fitted(value: str, width: float, size: int = SIZE) -> str:
 
 def wrapped(value: str, width: float, lines: int) -> list[str]:
     """Break prose between words into at most ``lines`` lines, the last one cut."""
-    found: list[str] = []
+    wrapped_lines: list[str] = []
     left = visible(value).split(" ")
-    while left and len(found) < lines - 1:
+    while left and len(wrapped_lines) < lines - 1:
         taken = 1
         while taken < len(left) and width_of(" ".join(left[: taken + 1])) <= width:
             taken += 1
-        found.append(fitted(" ".join(left[:taken]), width))
+        wrapped_lines.append(fitted(" ".join(left[:taken]), width))
         left = left[taken:]
-    return [*found, fitted(" ".join(left), width)] if left else found
+    return [*wrapped_lines, fitted(" ".join(left), width)] if left else wrapped_lines
 
 
 def _marked(shown: str, marks: Sequence[tuple[int, int]]) -> str:

@@ -67,8 +67,8 @@ def draw_card(card: DatasetCard) -> Panel:
         panel.text(left, 40, words, colour="faint")
         left += width_of(words) + 22
     panel.height = 48
-    said = ", ".join(f"{value} {words}" for value, words in facts)
-    panel.words.append(f"{card.name}, version {card.label}, {said}")
+    sentence = ", ".join(f"{value} {words}" for value, words in facts)
+    panel.words.append(f"{card.name}, version {card.label}, {sentence}")
     return panel
 
 
@@ -102,7 +102,7 @@ def draw_timeline(model: Timeline, marked: Mapping[str, tuple[str | None, int]] 
         return panel
     slot = max(8.0, min(34.0, (WIDTH - 2 * MARGIN - _LABELS) / len(numbers)))
     most = max((_changed(bar) for lane in model.lanes for bar in lane.details), default=1)
-    axis = {number: MARGIN + _LABELS + at * slot for at, number in enumerate(numbers)}
+    axis = {number: MARGIN + _LABELS + position * slot for position, number in enumerate(numbers)}
     tops: dict[str | None, float] = {}
     for lane in model.lanes:
         flags = [tag for tag in model.tags if tag.branch == lane.branch and tag.version in axis]
@@ -141,8 +141,10 @@ def draw_timeline(model: Timeline, marked: Mapping[str, tuple[str | None, int]] 
                        weight=600 if is_here else 400)  # fmt: skip
     panel.height += 16
     _draw_operations(panel, model)
-    here = [bar for lane in model.lanes for bar in lane.details if lane.branch == model.branch]
-    panel.words += [_said(bar) for bar in sorted(here, key=lambda bar: -bar.version)[:24]]
+    branch_bars = [
+        bar for lane in model.lanes for bar in lane.details if lane.branch == model.branch
+    ]
+    panel.words += [_said(bar) for bar in sorted(branch_bars, key=lambda bar: -bar.version)[:24]]
     panel.words += [f"tag {tag.name} at {text.ref_label(tag.branch, tag.version)}"
                     for tag in model.tags[:12]]  # fmt: skip
     return panel
@@ -154,16 +156,16 @@ def _branches(count: int) -> str:
 
 def _numbers(model: Timeline) -> list[int]:
     """Return the version numbers that have a place on the axis, ascending."""
-    found: set[int] = set()
+    shown: set[int] = set()
     for lane in model.lanes:
         for first, length in lane.runs:
-            found.update(range(max(first, first + length - 4 * MAX_SLOTS), first + length))
+            shown.update(range(max(first, first + length - 4 * MAX_SLOTS), first + length))
             if first <= model.version < first + length:
                 low, high = model.version - MAX_SLOTS, model.version + MAX_SLOTS
-                found.update(range(max(first, low), min(first + length, high)))
-    numbers = sorted(found)
-    at = bisect_left(numbers, model.version) + MAX_SLOTS // 2
-    stop = min(len(numbers), max(at, MAX_SLOTS))
+                shown.update(range(max(first, low), min(first + length, high)))
+    numbers = sorted(shown)
+    first_slot = bisect_left(numbers, model.version) + MAX_SLOTS // 2
+    stop = min(len(numbers), max(first_slot, MAX_SLOTS))
     return numbers[max(0, stop - MAX_SLOTS) : stop]
 
 
@@ -245,9 +247,9 @@ def _draw_flags(panel: Panel, flags: Sequence[tuple[float, str]], base: float, s
 
 def _draw_operations(panel: Panel, model: Timeline) -> None:
     """Draw what the colours of the bars mean."""
-    known = {bar.operation for lane in model.lanes for bar in lane.details}
+    operations = {bar.operation for lane in model.lanes for bar in lane.details}
     left, base = float(MARGIN), panel.height + 14
-    for operation in sorted(known):
+    for operation in sorted(operations):
         colour, sign = _LOOKS.get(operation, ("upkeep", "•"))
         panel.rect(left, base - 9, 9, 9, colour, radius=1)
         words = f"{sign} {operation}".strip()

@@ -52,9 +52,9 @@ def draw_map(placed: PlacedMap, box: Sequence[int]) -> Panel:
         side = widths[placed.sizing.codes[inside]]
     x = MARGIN + (xy[inside, 0] - left) / max(1, right - left) * (width - side)
     y = first + (top - xy[inside, 1]) / max(1, top - bottom) * (HEIGHT - side)
-    found = zip(inside, x.tolist(), y.tolist(), side.tolist(), strict=True)
-    for at, across, down, wide in found:
-        panel.rect(across, down, wide, wide, _colour(placed.colouring.kind, int(codes[at])))
+    squares = zip(inside, x.tolist(), y.tolist(), side.tolist(), strict=True)
+    for code, across, down, wide in squares:
+        panel.rect(across, down, wide, wide, _colour(placed.colouring.kind, int(codes[code])))
     _names(panel, placed, box, (MARGIN, first, width))
     panel.height = first + HEIGHT + 8
     _legend(panel, placed)
@@ -68,19 +68,19 @@ def _names(
     left, bottom, right, top = box
     x, y, width = frame
     taken: list[tuple[float, float, float]] = []
-    for one in placed.names:
-        if not (left <= one.x <= right and bottom <= one.y <= top):
+    for name in placed.names:
+        if not (left <= name.x <= right and bottom <= name.y <= top):
             continue
-        reach = width_of(one.label) / 2
-        middle = x + (one.x - left) / max(1, right - left) * width
-        line = y + (top - one.y) / max(1, top - bottom) * HEIGHT + 4
+        reach = width_of(name.label) / 2
+        middle = x + (name.x - left) / max(1, right - left) * width
+        line = y + (top - name.y) / max(1, top - bottom) * HEIGHT + 4
         overlaps = (abs(across - middle) < wide + reach and abs(down - line) < NAME_ROOM
                     for across, down, wide in taken)  # fmt: skip
         if middle - reach < x or middle + reach > x + width or any(overlaps):
             continue
         taken.append((middle, line, reach))
         panel.rect(middle - reach - 2, line - 11, 2 * reach + 4, 14, "panel")
-        panel.text(middle - reach, line, one.label, width=2 * reach + 4)
+        panel.text(middle - reach, line, name.label, width=2 * reach + 4)
 
 
 def _colour(kind: str, code: int) -> str:
@@ -96,8 +96,8 @@ def _colour(kind: str, code: int) -> str:
 def _legend(panel: Panel, placed: PlacedMap) -> None:
     colouring = placed.colouring
     left = float(MARGIN)
-    entries = [(_colour(colouring.kind, one.code), f"{one.label} ({one.count:,})")
-               for one in colouring.legend]  # fmt: skip
+    entries = [(_colour(colouring.kind, entry.code), f"{entry.label} ({entry.count:,})")
+               for entry in colouring.legend]  # fmt: skip
     if colouring.kind == "number":
         entries = [(_NUMBERS[0], colouring.low), (_NUMBERS[-1], colouring.high)]
     for colour, label in entries:
@@ -116,14 +116,16 @@ def _legend(panel: Panel, placed: PlacedMap) -> None:
         panel.paragraph(f"labels: {labels['column']}, {labels['words']}")
 
 
-def draw_tiles(panel: Panel, words: str, found: Sequence[Tile], sent: Sequence[bytes]) -> Panel:
+def draw_tiles(
+    panel: Panel, words: str, shown_tiles: Sequence[Tile], sent: Sequence[bytes]
+) -> Panel:
     """Draw rows as tiles with their captions; ``sent`` are the pictures of those that have one."""
     panel.heading(words)
     across = max(1, (panel.width - 2 * MARGIN + 8) // (TILE + 8))  # none follows the last one
     left = iter(sent)
     top = panel.height + 6
-    for at, tile in enumerate(found):
-        x, y = MARGIN + at % across * (TILE + 8), top + at // across * (TILE + 22)
+    for position, tile in enumerate(shown_tiles):
+        x, y = MARGIN + position % across * (TILE + 8), top + position // across * (TILE + 22)
         panel.rect(x, y, TILE, TILE, "panel", stroke="line")
         is_drawn = (
             tile.picture
@@ -135,5 +137,5 @@ def draw_tiles(panel: Panel, words: str, found: Sequence[Tile], sent: Sequence[b
             panel.text(x + 4, y + TILE / 2, label, width=TILE - 8)
         panel.text(x, y + TILE + 12, tile.caption or f"row {tile.row:,}", width=TILE)
         panel.words.append(tile.caption or label)
-    panel.height = top + -(-len(found) // across) * (TILE + 22)
+    panel.height = top + -(-len(shown_tiles) // across) * (TILE + 22)
     return panel

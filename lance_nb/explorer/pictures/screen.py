@@ -158,8 +158,10 @@ def draw_rows_view(session: Session, shown: Shown) -> list[Panel]:
         num_rows = page.offset + page.num_rows  # as far as is known
     profiles = recent.profiles(args) or recent.profiles({**args, "arranged": None})
     if not profiles and near and num_rows:
-        made = column_profiles(dataset, page.first_column, len(page.columns), query, num_rows)
-        recent.add_profiles(args, made)
+        drawn_profiles = column_profiles(
+            dataset, page.first_column, len(page.columns), query, num_rows
+        )
+        recent.add_profiles(args, drawn_profiles)
         profiles = recent.profiles(args)
     images = _images(session, page, query, row) if near else {}
     columns = len(query.names(dataset))
@@ -178,17 +180,21 @@ def draw_rows_view(session: Session, shown: Shown) -> list[Panel]:
 
 def _images(session: Session, page: RowPage, query: RowQuery, row: int) -> tables.Images:
     """Read the thumbnails of the rows that are drawn, of the first columns that have any."""
-    found: dict[tuple[int, int], tuple[media.Media, bytes]] = {}
+    found_images: dict[tuple[int, int], tuple[media.Media, bytes]] = {}
     names = query.names(session.dataset)
-    places = [at for at in tables.drawn_columns(page) if "pictures" in page.columns[at].extra]
-    for at in places[:MAX_IMAGE_COLUMNS]:
-        place = page.first_column + at
+    places = [
+        position
+        for position in tables.drawn_columns(page)
+        if "pictures" in page.columns[position].extra
+    ]
+    for position in places[:MAX_IMAGE_COLUMNS]:
+        place = page.first_column + position
         table = query.rows(session.dataset, [names[place]], row, tables.MAX_ROWS)
         column = cells.plain(table.column(0))
         if cells.is_binary(column.type):
             images = media.thumbnails(column)
-            found |= {(row + one.at, place): (one.media, one.data) for one in images}
-    return found
+            found_images |= {(row + image.at, place): (image.media, image.data) for image in images}
+    return found_images
 
 
 def draw_changes_view(session: Session, shown: Shown) -> list[Panel]:
@@ -208,24 +214,24 @@ def draw_changes_view(session: Session, shown: Shown) -> list[Panel]:
     level = words({"level": shown.get("level") or _first_level(counts.chips)}, "level", 40)
     if level not in _LEVELS:
         raise InvalidInputError(f"level must be one of {', '.join(_LEVELS)}")
-    many = diff.counts.rows_before + diff.counts.rows_after > MAX_COMPARED
+    is_large = diff.counts.rows_before + diff.counts.rows_after > MAX_COMPARED
     is_known = level == "rows" and diff.found().is_finished
-    if level in ("rows", "drift") and not is_known and (many or not is_near(session)):
+    if level in ("rows", "drift") and not is_known and (is_large or not is_near(session)):
         level = "transactions"
     if level == "rows":
         rows = changed_rows(diff, Window(limit=tables.MAX_ROWS))
-        known = rows.found
-        total = sum(known[kind] for kind in ("changed", "added", "removed")) if known[
+        changed = rows.found
+        total = sum(changed[kind] for kind in ("changed", "added", "removed")) if changed[
             "is_finished"] else None  # fmt: skip
         return [*panels, changes.draw_level("Rows that differ", rows.page, total)]
     if level == "drift":
         drift = change_drift(diff, 0, 12)
         labels = counts.to_json()
         return [*panels, changes.draw_drift(drift["columns"], (labels["a"], labels["b"]))]
-    found = change_level(diff, level, 0, tables.MAX_ROWS)
+    level_page = change_level(diff, level, 0, tables.MAX_ROWS)
     titles = {chip.id: chip.label for chip in counts.chips}
-    page = change_page(found.window, 0)
-    return [*panels, changes.draw_level(titles[level], page, found.num_rows)]
+    page = change_page(level_page.window, 0)
+    return [*panels, changes.draw_level(titles[level], page, level_page.num_rows)]
 
 
 def _first_level(chips: Sequence[Any]) -> str:
@@ -255,17 +261,17 @@ def _before(session: Session, place: Place) -> Place | None:
 
 def draw_map_view(session: Session, shown: Shown) -> list[Panel]:
     """Draw the points of the map that was opened last, in the part that is in sight."""
-    placed, here = session.keep(RecentAnswers).placed_map, session.dataset
+    placed, dataset = session.keep(RecentAnswers).placed_map, session.dataset
     if placed is None and session.reads_for_pictures:
         placed = _placed(session)
-    if placed is None or placed.place != (here.branch, here.version):
+    if placed is None or placed.place != (dataset.branch, dataset.version):
         panel = Panel("Map")
         panel.heading()
         panel.paragraph("The rows are placed when the tab of the map is opened with a kernel.")
         return [panel]
     box = shown.get("box")
     sides = box if isinstance(box, list) and len(box) == 4 else [0, 0, SCALE, SCALE]
-    inside = [integer({"side": one}, "side", low=0, high=SCALE) for one in sides]
+    inside = [integer({"side": side}, "side", low=0, high=SCALE) for side in sides]
     return [maps.draw_map(placed, inside)]
 
 
@@ -295,16 +301,16 @@ def draw_wall_view(session: Session, shown: Shown) -> list[Panel]:
         panel.heading()
         panel.paragraph("The pictures are read when their tab is opened with a kernel.")
         return [panel]
-    here = {"branch": dataset.branch, "version": dataset.version}
+    dataset_place = {"branch": dataset.branch, "version": dataset.version}
     place = shown.get("place")
-    args = {**here, **shown, **(place if isinstance(place, Mapping) else {})}
+    args = {**dataset_place, **shown, **(place if isinstance(place, Mapping) else {})}
     source, query = session.open(place_of(args)), session.query(args)
     row = integer({"row": shown.get("row", 0)}, "row", low=0, high=MAX_COUNT)
     caption = None if shown.get("caption") is None else words(shown, "caption", 4000)
     name = words({"column": column}, "column", 4000)
-    found, sent = tiles(source, query, name, caption, range(row, row + MAX_TILES))
-    said = words(shown, "words", 400) if shown.get("words") else text.name(name)
-    return [maps.draw_tiles(panel, said, found, sent)]
+    found_tiles, sent = tiles(source, query, name, caption, range(row, row + MAX_TILES))
+    title = words(shown, "words", 400) if shown.get("words") else text.name(name)
+    return [maps.draw_tiles(panel, title, found_tiles, sent)]
 
 
 def draw_storage_view(session: Session, shown: Shown) -> list[Panel]:
@@ -366,9 +372,13 @@ def draw_stage_view(session: Session, _shown: Shown) -> list[Panel]:
 def draw_checks_view(session: Session, _shown: Shown) -> list[Panel]:
     """Draw the expectations of the version shown."""
     dataset, panel = session.dataset, Panel("Checks")
-    found = dataset.expectations if isinstance(dataset, LanceDataset) else None
-    rows = [(name, one.statement) for name, one in found.list().items()] if found else []
-    gate = "the gate is closed" if found and found.gate else "the gate is open"
+    expectations = dataset.expectations if isinstance(dataset, LanceDataset) else None
+    rows = (
+        [(name, expectation.statement) for name, expectation in expectations.list().items()]
+        if expectations
+        else []
+    )
+    gate = "the gate is closed" if expectations and expectations.gate else "the gate is open"
     panel.heading(f"{text.plural(len(rows), 'expectation')} · {gate}")
     tables.draw_table(panel, ("name", "expectation"), rows)
     return [panel]

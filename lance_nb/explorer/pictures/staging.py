@@ -52,8 +52,8 @@ def _draw_card(panel: Panel, card: Mapping[str, Any]) -> None:
     for line in card["lines"]:
         panel.paragraph(line, lines=2)
     review = card["review"]
-    for one in review["consequences"] if review else ():
-        panel.paragraph(one["text"], colour="remove", lines=2)
+    for consequence in review["consequences"] if review else ():
+        panel.paragraph(consequence["text"], colour="remove", lines=2)
     for sample in card["samples"]:
         _draw_sample(panel, sample)
     for meeting in card["meetings"]:
@@ -80,9 +80,9 @@ def _draw_sample(panel: Panel, sample: Mapping[str, Any]) -> None:
     panel.text(MARGIN, panel.height + 12, f"{sign} {sample['label']}", size=11,
                colour=_SIGNS.get(sign, "soft"), weight=600)  # fmt: skip
     panel.height += LINE
-    rows = [["null" if one is None else one for one in row] for row in sample["rows"]]
+    rows = [["null" if value is None else value for value in row] for row in sample["rows"]]
     note = f"{text.plural(sample['cut'], 'more column')}" if sample["cut"] else ""
-    draw_table(panel, [one["name"] for one in sample["columns"]], rows, note=note)
+    draw_table(panel, [column["name"] for column in sample["columns"]], rows, note=note)
 
 
 def draw_log(entries: Sequence[Mapping[str, Any]]) -> Panel:
@@ -90,8 +90,8 @@ def draw_log(entries: Sequence[Mapping[str, Any]]) -> Panel:
     panel = Panel("Log")
     panel.heading(f"{text.count(len(entries))} done from here" if entries else "")
     rows = [
-        (str(one["what"]), str(one["label"]), str(one["who"]), str(one["state"]))
-        for one in entries[:MAX_ENTRIES]
+        (str(entry["what"]), str(entry["label"]), str(entry["who"]), str(entry["state"]))
+        for entry in entries[:MAX_ENTRIES]
     ]
     if rows:
         draw_table(panel, ("what was done", "version", "by", "state"), rows)

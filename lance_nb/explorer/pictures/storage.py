@@ -27,13 +27,13 @@ _STATE_COLOURS = {
 }
 
 
-def draw_fragments(found: FragmentMap) -> Panel:
+def draw_fragments(fragment_map: FragmentMap) -> Panel:
     """Draw fragments side by side: width is rows, height bytes for each row, red is deleted."""
     panel = Panel("Fragments")
-    totals = found.totals
+    totals = fragment_map.totals
     size = totals["bytes"]
     facts = [
-        text.plural(found.num_fragments, "fragment"),
+        text.plural(fragment_map.num_fragments, "fragment"),
         f"{text.count(totals['rows'] or 0)} stored rows",
         f"{text.share(totals['deleted'] or 0, totals['rows'] or 0)} deleted",
         text.plural(totals["files"] or 0, "data file"),
@@ -44,20 +44,22 @@ def draw_fragments(found: FragmentMap) -> Panel:
         covered = text.share(totals["covered"] or 0, totals["rows"] or 0)
         facts.append(f"indices cover {covered}")
     panel.heading(" · ".join(facts))
-    bins = _joined(found)
-    rows = sum(one[2] for one in bins)
+    bins = _joined(fragment_map)
+    rows = sum(fragment_bin[2] for fragment_bin in bins)
     if not rows:
         panel.paragraph("This version has no fragments.")
         return panel
     room = WIDTH - 2 * MARGIN
-    heaviest = max(one[4] / one[2] for one in bins if one[2]) or 1.0
+    heaviest = (
+        max(fragment_bin[4] / fragment_bin[2] for fragment_bin in bins if fragment_bin[2]) or 1.0
+    )
     x, top = float(MARGIN), panel.height
     base = top + _STRIP
     for first, count, stored, deleted, size_bytes, files in bins:
         wide = room * stored / rows
         weight = size_bytes / stored if stored else 0.0
         high = 14 + (_STRIP - 14) * weight / heaviest
-        gone = high * deleted / stored if stored else 0.0
+        deleted_height = high * deleted / stored if stored else 0.0
         name = f"fragment {first:.0f}" if count == 1 else f"{count:.0f} fragments from {first:.0f}"
         tip = (
             f"{name}: {text.count(int(stored))} rows, {text.count(int(deleted))} deleted, "
@@ -65,8 +67,16 @@ def draw_fragments(found: FragmentMap) -> Panel:
         )
         gap = 1.0 if wide > 3 else 0.0
         panel.rect(x, base - high, wide - gap, high, "accent", opacity=0.55, tip=tip)
-        if gone:
-            panel.rect(x, base - gone, wide - gap, gone, "remove", opacity=0.85, tip=tip)
+        if deleted_height:
+            panel.rect(
+                x,
+                base - deleted_height,
+                wide - gap,
+                deleted_height,
+                "remove",
+                opacity=0.85,
+                tip=tip,
+            )
         if wide > 30:
             panel.text(x + 4, base - 4, f"{first:.0f}", size=10, colour="ink", width=wide - 8)
         panel.words.append(tip if len(panel.words) < 24 else "")
@@ -78,65 +88,70 @@ def draw_fragments(found: FragmentMap) -> Panel:
     return panel
 
 
-def _joined(found: FragmentMap) -> list[tuple[float, ...]]:
+def _joined(fragment_map: FragmentMap) -> list[tuple[float, ...]]:
     """Return id, count, rows, deleted, bytes and files of at most ``MAX_BINS`` bins."""
-    values = list(zip(*(column.tolist() for column in found.columns[:6]), strict=True))
+    values = list(zip(*(column.tolist() for column in fragment_map.columns[:6]), strict=True))
     step = -(-len(values) // MAX_BINS) or 1
     return [
         (
-            values[at][0],
-            *(sum(part) for part in list(zip(*values[at : at + step], strict=True))[1:]),
+            values[start][0],
+            *(sum(part) for part in list(zip(*values[start : start + step], strict=True))[1:]),
         )
-        for at in range(0, len(values), step)
+        for start in range(0, len(values), step)
     ]
 
 
-def draw_fragment(found: FragmentDetail) -> Panel:
+def draw_fragment(detail: FragmentDetail) -> Panel:
     """Draw what a fragment is made of."""
-    panel = Panel(f"Fragment {found.id}")
-    size = "" if found.bytes is None else f" · {text.size(found.bytes)}"
-    panel.heading(f"{text.count(found.rows)} rows, {text.count(found.deleted)} deleted{size}")
+    panel = Panel(f"Fragment {detail.id}")
+    size = "" if detail.bytes is None else f" · {text.size(detail.bytes)}"
+    panel.heading(f"{text.count(detail.rows)} rows, {text.count(detail.deleted)} deleted{size}")
     rows = [
         (
-            one.name,
-            "" if one.bytes is None else text.size(one.bytes),
-            one.file_version,
-            one.written,
-            ", ".join(one.columns),
+            file.name,
+            "" if file.bytes is None else text.size(file.bytes),
+            file.file_version,
+            file.written,
+            ", ".join(file.columns),
         )
-        for one in found.files
+        for file in detail.files
     ]
-    note = f"{text.count(found.hidden_files)} more" if found.hidden_files else ""
+    note = f"{text.count(detail.hidden_files)} more" if detail.hidden_files else ""
     draw_table(panel, ("file", "size", "format", "written by", "columns"), rows, note=note)
     return panel
 
 
-def draw_deletions(found: DeletionBitmap, fragment: int, most: Sequence[DeletedRows]) -> Panel:
+def draw_deletions(bitmap: DeletionBitmap, fragment: int, most: Sequence[DeletedRows]) -> Panel:
     """Draw the rows of a fragment as pixels, the deleted ones red."""
     panel = Panel("Deleted rows")
     panel.heading(
-        f"fragment {fragment}: {text.count(found.num_deleted)} of "
-        f"{text.count(found.num_rows)} rows ({text.share(found.num_deleted, found.num_rows)})"
+        f"fragment {fragment}: {text.count(bitmap.num_deleted)} of "
+        f"{text.count(bitmap.num_rows)} rows ({text.share(bitmap.num_deleted, bitmap.num_rows)})"
     )
     wide = WIDTH - 2 * MARGIN
-    pixels = len(found.pixels)
+    pixels = len(bitmap.pixels)
     side = max(1.0, min(9.0, (wide * _BITMAP / max(1, pixels)) ** 0.5))
     columns = max(1, int(wide / side))
     top = panel.height
     lines = -(-pixels // columns)
     panel.rect(MARGIN, top, min(pixels, columns) * side, lines * side, "wash")
     for colour, shades in (("change", range(1, 128)), ("remove", range(128, 256))):
-        panel.area(_runs(found.pixels, columns, side, top, shades), colour)
+        panel.area(_runs(bitmap.pixels, columns, side, top, shades), colour)
     panel.height = top + lines * side + 6
-    each = text.plural(found.rows_per_pixel, "row")
+    each = text.plural(bitmap.rows_per_pixel, "row")
     panel.text(MARGIN, panel.height + 10, f"each square is {each}, in row order; red: deleted",
                size=11, colour="faint")  # fmt: skip
     panel.height += LINE
     if len(most) > 1:
         rows = [
-            (str(one.id), text.count(one.rows), text.count(one.deleted),
-             text.share(one.deleted, one.rows)) for one in most[:8]
-        ]  # fmt: skip
+            (
+                str(fragment_rows.id),
+                text.count(fragment_rows.rows),
+                text.count(fragment_rows.deleted),
+                text.share(fragment_rows.deleted, fragment_rows.rows),
+            )
+            for fragment_rows in most[:8]
+        ]
         draw_table(panel, ("fragment", "rows", "deleted", "share"), rows,
                    numeric=frozenset({0, 1, 2, 3}), width=WIDTH / 2)  # fmt: skip
     return panel
@@ -146,54 +161,56 @@ def _runs(
     pixels: bytes, columns: int, side: float, top: float, shades: range
 ) -> list[tuple[float, float, float, float]]:
     """Return the runs of pixels with one of these shades as rectangles."""
-    found = []
+    runs = []
     for start in range(0, len(pixels), columns):
         line = pixels[start : start + columns]
-        at, y = 0, top + start // columns * side
-        while at < len(line):
-            if line[at] in shades:
-                end = at
+        position, y = 0, top + start // columns * side
+        while position < len(line):
+            if line[position] in shades:
+                end = position
                 while end < len(line) and line[end] in shades:
                     end += 1
                 gap = 1 if side > 4 else 0
-                found.append((MARGIN + at * side, y, (end - at) * side - gap, side - gap))
-                at = end
+                runs.append(
+                    (MARGIN + position * side, y, (end - position) * side - gap, side - gap)
+                )
+                position = end
             else:
-                at += 1
-    return found
+                position += 1
+    return runs
 
 
 def draw_advice(advice: Sequence[Advice]) -> Panel:
     """Draw what would improve the storage."""
     panel = Panel("Advice")
     panel.heading("" if advice else "nothing to do")
-    for one in advice:
-        panel.text(MARGIN, panel.height + 13, one.title, weight=600, width=WIDTH - 2 * MARGIN)
-        panel.words.append(one.title)
+    for entry in advice:
+        panel.text(MARGIN, panel.height + 13, entry.title, weight=600, width=WIDTH - 2 * MARGIN)
+        panel.words.append(entry.title)
         panel.height += LINE
-        panel.paragraph(one.text, lines=3)
-        if one.python:
-            panel.text(MARGIN, panel.height + 12, one.python, size=11, colour="accent",
+        panel.paragraph(entry.text, lines=3)
+        if entry.python:
+            panel.text(MARGIN, panel.height + 12, entry.python, size=11, colour="accent",
                        width=WIDTH - 2 * MARGIN)  # fmt: skip
             panel.height += LINE
         panel.height += 4
     return panel
 
 
-def draw_space(found: SpaceUse) -> Panel:
+def draw_space(space: SpaceUse) -> Panel:
     """Draw the bytes of the folder by state, and what tags, branches and versions hold alone."""
     panel = Panel("Space")
-    panel.heading(f"{text.size(found.total)} in {text.plural(found.files, 'file')}")
+    panel.heading(f"{text.size(space.total)} in {text.plural(space.files, 'file')}")
     room, x, top = WIDTH - 2 * MARGIN, float(MARGIN), panel.height
-    for state in found.states:
-        wide = room * state["bytes"] / max(1, found.total)
+    for state in space.states:
+        wide = room * state["bytes"] / max(1, space.total)
         if not state["bytes"]:
             continue
         tip = f"{state['name']}: {text.size(state['bytes'])}, {state['title']}"
         panel.rect(x, top, wide, 24, _STATE_COLOURS[state["name"]], opacity=0.75, tip=tip)
         x += wide
     panel.height = top + 32
-    for state in found.states:
+    for state in space.states:
         if not state["bytes"]:
             continue
         panel.rect(MARGIN, panel.height + 4, 9, 9, _STATE_COLOURS[state["name"]], opacity=0.75)
@@ -204,11 +221,19 @@ def draw_space(found: SpaceUse) -> Panel:
         panel.height += LINE
     panel.height += 6
     head = ("held alone by", "version", "bytes", "in all")
-    rows = [(f"{one['kind']} {one['name']}", one["place"], text.size(one["own"]),
-             text.size(one["held"])) for one in found.refs[:12]]  # fmt: skip
-    rows += [(f"version {one['version']}", one["place"], text.size(one["own"]),
-              text.size(one["held"])) for one in found.versions[:8] if one["own"]]  # fmt: skip
+    rows = [(f"{ref['kind']} {ref['name']}", ref["place"], text.size(ref["own"]),
+             text.size(ref["held"])) for ref in space.refs[:12]]  # fmt: skip
+    rows += [
+        (
+            f"version {version['version']}",
+            version["place"],
+            text.size(version["own"]),
+            text.size(version["held"]),
+        )
+        for version in space.versions[:8]
+        if version["own"]
+    ]
     draw_table(panel, head, rows, numeric=frozenset({2, 3}), width=WIDTH * 0.7)
-    for problem in found.damaged:
+    for problem in space.damaged:
         panel.paragraph(problem, colour="remove", lines=2)
     return panel

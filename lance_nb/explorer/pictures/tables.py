@@ -53,21 +53,39 @@ def draw_table(
     shown = rows[:MAX_LINES]
     if not shown:
         return
-    widths = _widths([[title, *(row[at] for row in shown)] for at, title in enumerate(head)], width)
+    widths = _widths(
+        [[title, *(row[column_index] for row in shown)] for column_index, title in enumerate(head)],
+        width,
+    )
     lefts = _lefts(widths, left)
     top = panel.height
-    for at, title in enumerate(head):
-        _cell(panel, lefts[at], widths[at], top + 13, title, right=at in numeric, colour="faint")
+    for column_index, title in enumerate(head):
+        _cell(
+            panel,
+            lefts[column_index],
+            widths[column_index],
+            top + 13,
+            title,
+            right=column_index in numeric,
+            colour="faint",
+        )
     panel.line(left, top + LINE, left + sum(widths), top + LINE)
     for number, row in enumerate(shown, 1):
         base = top + number * LINE + 14
-        for at, value in enumerate(row):
-            _cell(panel, lefts[at], widths[at], base, value, right=at in numeric)
+        for column_index, value in enumerate(row):
+            _cell(
+                panel,
+                lefts[column_index],
+                widths[column_index],
+                base,
+                value,
+                right=column_index in numeric,
+            )
     panel.height = top + (len(shown) + 1) * LINE + 6
     hidden = len(rows) - len(shown)
-    said = note or (f"{text.count(hidden)} more" if hidden > 0 else "")
-    if said:
-        panel.text(left, panel.height + 8, f"{text.ELLIPSIS} {said}", colour="faint")
+    note_text = note or (f"{text.count(hidden)} more" if hidden > 0 else "")
+    if note_text:
+        panel.text(left, panel.height + 8, f"{text.ELLIPSIS} {note_text}", colour="faint")
         panel.height += LINE
     panel.words += [" ".join(filter(None, row)) for row in shown[:12]]
 
@@ -75,9 +93,9 @@ def draw_table(
 def draw_terms(panel: Panel, terms: Sequence[tuple[str, str]], *, columns: int = 4) -> None:
     """Draw labels with their values, several beside each other."""
     room = (WIDTH - 2 * MARGIN) / columns
-    for at, (label, value) in enumerate(terms[:MAX_LINES]):
-        x = MARGIN + room * (at % columns)
-        base = panel.height + 13 + LINE * (at // columns)
+    for line_number, (label, value) in enumerate(terms[:MAX_LINES]):
+        x = MARGIN + room * (line_number % columns)
+        base = panel.height + 13 + LINE * (line_number // columns)
         panel.text(x, base, label, colour="faint", width=room * 0.55)
         used = min(width_of(label), room * 0.55) + 8
         panel.text(x + used, base, value, width=room - used - 8)
@@ -117,7 +135,7 @@ def draw_rows(
     start = min(max(0, first - page.offset), max(0, page.num_rows - 1))
     shown = range(start, min(page.num_rows, start + (MAX_IMAGE_ROWS if images else MAX_ROWS)))
     places = drawn_columns(page)
-    columns = [page.columns[at] for at in places]
+    columns = [page.columns[index] for index in places]
     panel.heading(_span(page.offset, shown, num_rows, filter))
     if search:
         panel.paragraph(f"search: {search}", colour="accent", lines=2)
@@ -128,26 +146,31 @@ def draw_rows(
         panel.paragraph(f"No row {why}." if search or filter else "This version has no rows.")
         return panel
     every = page_texts(page)
-    texts = [every[at] for at in places]
-    cells = [[_shown(texts[at][row]) for row in shown] for at in range(len(columns))]
+    texts = [every[index] for index in places]
+    cells = [
+        [_shown(texts[column_index][row]) for row in shown] for column_index in range(len(columns))
+    ]
     numbers = [text.count(page.offset + row) for row in shown]
     tall = _THUMBNAIL + 6 if images else LINE
-    with_images = [page.first_column + at in {one for _, one in images} for at in places]
-    wanted, least = [numbers], [0.0]
+    with_images = [
+        page.first_column + index in {image_column for _, image_column in images}
+        for index in places
+    ]
+    least_widths, least = [numbers], [0.0]
     for column, values, has_images in zip(columns, cells, with_images, strict=True):
         is_drawn = has_images or column.encoding == "vector"
-        wanted.append([f"{column.name}  ", *(() if is_drawn else values)])
+        least_widths.append([f"{column.name}  ", *(() if is_drawn else values)])
         low = _SPARK if column.encoding == "vector" else _LEAST_COLUMN if profiles else 0
         least.append(_THUMBNAIL + 4 if has_images else low)
-    widths = _widths(wanted, WIDTH - 2 * MARGIN, least)
+    widths = _widths(least_widths, WIDTH - 2 * MARGIN, least)
     lefts = _lefts(widths, MARGIN)
     top = panel.height
-    for at, column in enumerate(columns):
-        x, wide = lefts[at + 1], widths[at + 1]
+    for column_index, column in enumerate(columns):
+        x, wide = lefts[column_index + 1], widths[column_index + 1]
         right = _is_number(column)
         _cell(panel, x, wide, top + 12, column.name, right=right, weight=600)
         _cell(panel, x, wide, top + 27, column.type, right=right, colour="faint")
-        profile = profiles.get(page.first_column + places[at])
+        profile = profiles.get(page.first_column + places[column_index])
         if profile is not None:
             _draw_profile(panel, x + 2, top + 31, wide - 2 * _PAD + 4, profile)
             panel.words.append(_said(column.name, profile))
@@ -157,24 +180,27 @@ def draw_rows(
         y = top + head + number * tall
         base = y + tall / 2 + 4.5
         _cell(panel, lefts[0], widths[0], base, numbers[number], right=True, colour="faint")
-        for at, column in enumerate(columns):
-            found = images.get((page.offset + row, page.first_column + places[at]))
-            x = lefts[at + 1]
-            if found and panel.image(x + 2, y + 3, _THUMBNAIL, *found):
+        for column_index, column in enumerate(columns):
+            image = images.get((page.offset + row, page.first_column + places[column_index]))
+            x = lefts[column_index + 1]
+            if image and panel.image(x + 2, y + 3, _THUMBNAIL, *image):
                 continue
-            if column.encoding == "vector" and cells[at][number] != NULL:
+            if column.encoding == "vector" and cells[column_index][number] != NULL:
                 _draw_vector(panel, _outline(page, column, row), x + 2, y + tall / 2 - 7)
                 continue
-            is_null = texts[at][row] is None
-            _cell(panel, x, widths[at + 1], base, cells[at][number],
+            is_null = texts[column_index][row] is None
+            _cell(panel, x, widths[column_index + 1], base, cells[column_index][number],
                   right=_is_number(column), colour="faint" if is_null else "ink",
-                  marks=_marks(column, row, texts[at][row]))  # fmt: skip
+                  marks=_marks(column, row, texts[column_index][row]))  # fmt: skip
         panel.line(MARGIN, y + tall, MARGIN + sum(widths), y + tall, colour="panel")
     panel.height = top + head + len(shown) * tall + 4
     _draw_more(panel, num_rows - len(shown), num_columns - len(columns))
     names = ", ".join(column.name for column in columns)
     panel.words.append(f"columns {names}")
-    panel.words += [", ".join(cell[at] for cell in cells) for at in range(min(4, len(shown)))]
+    panel.words += [
+        ", ".join(cell[column_index] for cell in cells)
+        for column_index in range(min(4, len(shown)))
+    ]
     return panel
 
 
@@ -184,13 +210,13 @@ def drawn_columns(page: RowPage) -> list[int]:
     What is seen at once says most, so one column of each kind is drawn wherever it stands.
     """
     kinds: dict[str, int] = {}
-    for at, column in enumerate(page.columns):
+    for index, column in enumerate(page.columns):
         kind = "image" if "pictures" in column.extra else column.encoding
         if kind in ("image", "vector"):
-            kinds.setdefault(kind, at)
-    wanted = [at for at in kinds.values() if at >= MAX_COLUMNS]
-    first = range(min(len(page.columns), MAX_COLUMNS - len(wanted)))
-    return sorted({*first, *wanted})
+            kinds.setdefault(kind, index)
+    rest_of_columns = [index for index in kinds.values() if index >= MAX_COLUMNS]
+    first = range(min(len(page.columns), MAX_COLUMNS - len(rest_of_columns)))
+    return sorted({*first, *rest_of_columns})
 
 
 def _marks(column: PageColumn, row: int, value: str | None) -> list[tuple[int, int]]:
@@ -234,43 +260,54 @@ def _outline(page: RowPage, column: PageColumn, row: int) -> bytes:
 def _draw_vector(panel: Panel, shades: bytes, x: float, y: float) -> None:
     """Draw the outline of a vector."""
     step = (_SPARK - 4) / max(1, len(shades) - 1)
-    places = [(x + at * step, y + 14 - 14 * shade / 255) for at, shade in enumerate(shades)]
+    places = [
+        (x + position * step, y + 14 - 14 * shade / 255) for position, shade in enumerate(shades)
+    ]
     panel.curve(places, "accent", 1)
 
 
-def _draw_profile(panel: Panel, x: float, y: float, width: float, one: ColumnProfile) -> None:
+def _draw_profile(panel: Panel, x: float, y: float, width: float, profile: ColumnProfile) -> None:
     """Draw a histogram or the most frequent values, and bars for nulls and other odd values."""
-    odd_width = _ODD_BAR * (len(one.odd) + 1) if one.odd else 0.0
+    odd_width = _ODD_BAR * (len(profile.odd) + 1) if profile.odd else 0.0
     for kind, colour in (("null", "remove"), ("", "faint")):
         odd = [
-            (x + width + _ODD_BAR * (at - len(one.odd)), y + _PROFILE - high, _ODD_BAR - 1, high)
-            for at, values in enumerate(one.odd)
+            (
+                x + width + _ODD_BAR * (position - len(profile.odd)),
+                y + _PROFILE - high,
+                _ODD_BAR - 1,
+                high,
+            )
+            for position, values in enumerate(profile.odd)
             if (values["kind"] == "null") == bool(kind)
             for high in (_PROFILE * values["height"] / 255,)
         ]
         if odd:
             panel.area(odd, colour)
-    if one.bars:
-        step = min(26.0, (width - odd_width) / len(one.bars))
+    if profile.bars:
+        step = min(26.0, (width - odd_width) / len(profile.bars))
         bars = [
-            (x + at * step, y + _PROFILE - high, max(1.0, step - 1), high)
-            for at, high in enumerate(_PROFILE * bar / 255 for bar in one.bars)
+            (x + bar_index * step, y + _PROFILE - high, max(1.0, step - 1), high)
+            for bar_index, high in enumerate(_PROFILE * bar / 255 for bar in profile.bars)
             if high
         ]
-        panel.area(bars, "unknown" if one.kind == "text" else "accent")
-    ends = f"{one.low} – {one.high}" if one.low else ""
-    if not ends and one.distinct >= 0:
-        ends = f"{'about ' * one.estimated}{text.count(one.distinct)} distinct"
-    nulls = f"{100 * one.nulls:.3g} % null" if one.nulls else ""
+        panel.area(bars, "unknown" if profile.kind == "text" else "accent")
+    ends = f"{profile.low} – {profile.high}" if profile.low else ""
+    if not ends and profile.distinct >= 0:
+        ends = f"{'about ' * profile.estimated}{text.count(profile.distinct)} distinct"
+    nulls = f"{100 * profile.nulls:.3g} % null" if profile.nulls else ""
     panel.text(x, y + _PROFILE + 11, " · ".join(filter(None, (nulls, ends))), size=10,
                colour="faint", width=width)  # fmt: skip
 
 
-def _said(name: str, one: ColumnProfile) -> str:
-    span = f" from {one.low} to {one.high}" if one.low else ""
-    many = "many" if one.distinct < 0 else f"{'about ' * one.estimated}{text.count(one.distinct)}"
-    common = f", most often {', '.join(one.labels[:3])}" if one.labels else ""
-    return f"column {name}{span}: {many} distinct, {100 * one.nulls:.3g} % null{common}"
+def _said(name: str, profile: ColumnProfile) -> str:
+    span = f" from {profile.low} to {profile.high}" if profile.low else ""
+    distinct = (
+        "many"
+        if profile.distinct < 0
+        else f"{'about ' * profile.estimated}{text.count(profile.distinct)}"
+    )
+    common = f", most often {', '.join(profile.labels[:3])}" if profile.labels else ""
+    return f"column {name}{span}: {distinct} distinct, {100 * profile.nulls:.3g} % null{common}"
 
 
 def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
@@ -280,22 +317,42 @@ def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
     old = dict(zip(page.window.old, page_texts(page.old), strict=True))
     shown = range(min(page.page.num_rows, MAX_ROWS))
     before = {
-        (row, at): _shown(old[at][row])
-        for at, mask in page.window.masks.items()
+        (row, key): _shown(old[key][row])
+        for key, mask in page.window.masks.items()
         for row in shown
-        if at < len(columns) and mask[row : row + 1] == "1"
+        if key < len(columns) and mask[row : row + 1] == "1"
     }
-    cells = [[_shown(new[at][row]) for row in shown] for at in range(len(columns))]
-    wanted = [["changed"], *(
-        [column.name, *cells[at], *(value for (_, one), value in before.items() if one == at)]
-        for at, column in enumerate(columns)
-    )]  # fmt: skip
-    widths = _widths(wanted, WIDTH - 2 * MARGIN)
+    cells = [
+        [_shown(new[column_index][row]) for row in shown] for column_index in range(len(columns))
+    ]
+    columns_wide = [
+        ["changed"],
+        *(
+            [
+                column.name,
+                *cells[column_index],
+                *(
+                    value
+                    for (_, value_index), value in before.items()
+                    if value_index == column_index
+                ),
+            ]
+            for column_index, column in enumerate(columns)
+        ),
+    ]
+    widths = _widths(columns_wide, WIDTH - 2 * MARGIN)
     lefts = _lefts(widths, MARGIN)
     top = panel.height
-    for at, column in enumerate(columns):
-        _cell(panel, lefts[at + 1], widths[at + 1], top + 13, column.name, weight=600,
-              right=_is_number(column))  # fmt: skip
+    for column_index, column in enumerate(columns):
+        _cell(
+            panel,
+            lefts[column_index + 1],
+            widths[column_index + 1],
+            top + 13,
+            column.name,
+            weight=600,
+            right=_is_number(column),
+        )
     panel.line(MARGIN, top + LINE, MARGIN + sum(widths), top + LINE)
     y = top + LINE
     for row in shown:
@@ -306,18 +363,20 @@ def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
         sign = page.window.kinds[row].replace("-", "−")
         panel.text(lefts[0] + 2, y + 13, sign, weight=600, colour=colour)
         panel.text(lefts[0] + 14, y + 13, words, size=10, colour=colour, width=widths[0] - 14)
-        said = []
-        for at, column in enumerate(columns):
-            x, wide, right = lefts[at + 1], widths[at + 1], _is_number(column)
-            was = before.get((row, at))
+        description = []
+        for column_index, column in enumerate(columns):
+            x, wide, right = lefts[column_index + 1], widths[column_index + 1], _is_number(column)
+            was = before.get((row, column_index))
             if was is not None:
                 panel.rect(x - 2, y + 1, wide - _PAD, LINE - 2, "old", radius=2)
                 panel.rect(x - 2, y + LINE, wide - _PAD, LINE - 2, "new", radius=2)
                 _cell(panel, x, wide, y + 13, was, right=right, colour="remove")
-                said.append(f"{column.name} {was} → {cells[at][row]}")
+                description.append(f"{column.name} {was} → {cells[column_index][row]}")
             base = y + 13 + (LINE if was is not None else 0)
-            _cell(panel, x, wide, base, cells[at][row], right=right)
-        panel.words.append(f"{words}: {', '.join(said) or ', '.join(c[row] for c in cells[:4])}")
+            _cell(panel, x, wide, base, cells[column_index][row], right=right)
+        panel.words.append(
+            f"{words}: {', '.join(description) or ', '.join(c[row] for c in cells[:4])}"
+        )
         y += tall
         panel.line(MARGIN, y, MARGIN + sum(widths), y, colour="panel")
     panel.height = y + 4
@@ -331,27 +390,27 @@ def _widths(
 ) -> list[float]:
     """Return the widths of columns that hold these texts; together they fit into ``room``."""
     least = least or [0.0] * len(columns)
-    wanted = [
+    widths = [
         max(min(MAX_COLUMN, max(width_of(value) for value in column) + 4), low) + 2 * _PAD
         for column, low in zip(columns, least, strict=True)
     ]
-    excess = sum(wanted) - room
+    excess = sum(widths) - room
     if excess <= 0:
-        return wanted
+        return widths
     # What is wider than a fair share gives way, in proportion.
     floor = [max(_LEAST_COLUMN, low + 2 * _PAD, min(wide, room / len(columns) * 0.6))
-             for wide, low in zip(wanted, least, strict=True)]  # fmt: skip
-    spare = sum(max(0.0, wide - low) for wide, low in zip(wanted, floor, strict=True))
+             for wide, low in zip(widths, least, strict=True)]  # fmt: skip
+    spare = sum(max(0.0, wide - low) for wide, low in zip(widths, floor, strict=True))
     factor = min(1.0, excess / spare) if spare else 0.0
-    return [wide - max(0.0, wide - low) * factor for wide, low in zip(wanted, floor, strict=True)]
+    return [wide - max(0.0, wide - low) * factor for wide, low in zip(widths, floor, strict=True)]
 
 
 def _lefts(widths: Sequence[float], left: float) -> list[float]:
-    found = []
+    lefts = []
     for width in widths:
-        found.append(left)
+        lefts.append(left)
         left += width
-    return found
+    return lefts
 
 
 def _cell(

@@ -59,20 +59,26 @@ class ActReview:
     @property
     def key(self) -> str:
         """Identify what is shown: an approval of anything else is refused."""
-        shown = [self.button, *(one.text for one in self.consequences), sorted(self.removed)]
+        shown = [
+            self.button,
+            *(consequence.text for consequence in self.consequences),
+            sorted(self.removed),
+        ]
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
 
     def more(self, *consequences: Consequence) -> ActReview:
         """Return the review with more consequences, the lasting ones last."""
-        last = [one for one in self.consequences if one.text == NO_UNDO]
-        others = [one for one in self.consequences if one.text != NO_UNDO]
-        return replace(self, consequences=(*others, *consequences, *last))
+        last = [consequence for consequence in self.consequences if consequence.text == NO_UNDO]
+        other_consequences = [
+            consequence for consequence in self.consequences if consequence.text != NO_UNDO
+        ]
+        return replace(self, consequences=(*other_consequences, *consequences, *last))
 
     def to_json(self) -> dict[str, Any]:
         """Return the review as JSON-able values."""
         return {
             "button": self.button,
-            "consequences": [one.to_json() for one in self.consequences],
+            "consequences": [consequence.to_json() for consequence in self.consequences],
             "typed": self.typed,
             "final": self.is_final,
             "empty": self.is_empty,
@@ -94,9 +100,9 @@ def review_of_cleanup(dataset: LanceDataset, plan: CleanupExplanation) -> ActRev
     num_versions = len(plan.versions)
     if not plan.candidate_files and not plan.versions:
         nothing = Consequence(OK, "Nothing to remove: no version and no file matches the rules.")
-        kept = _kept(dataset, plan)
-        return ActReview("Nothing to remove", (nothing, *kept), is_empty=True, branch=branch)
-    what = text.plural(num_versions, "version") if num_versions else text.plural(
+        protected = _kept(dataset, plan)
+        return ActReview("Nothing to remove", (nothing, *protected), is_empty=True, branch=branch)
+    subject = text.plural(num_versions, "version") if num_versions else text.plural(
         len(plan.candidate_files), "unreferenced file"
     )  # fmt: skip
     kinds = (
@@ -109,11 +115,11 @@ def review_of_cleanup(dataset: LanceDataset, plan: CleanupExplanation) -> ActRev
     lost = [Consequence(WARN, f"Frees {text.size(stats.bytes_removed)}: {files or 'manifests'}.")]
     if num_versions:
         lost.insert(
-            0, Consequence(WARN, f"Removes {what}: {versions_text(branch, plan.versions)}.")
+            0, Consequence(WARN, f"Removes {subject}: {versions_text(branch, plan.versions)}.")
         )
     lost += _rows_lost(dataset, plan)
     return ActReview(
-        f"Remove {what}",
+        f"Remove {subject}",
         (*lost, *_kept(dataset, plan), _CLONES, Consequence(WARN, NO_UNDO)),
         typed=word_to_type(dataset.name, num_versions, stats.bytes_removed),
         is_final=True,
@@ -151,20 +157,20 @@ def _rows_lost(dataset: LanceDataset, plan: CleanupExplanation) -> Iterator[Cons
     rows, left, is_complete = 0, MAX_FRAGMENTS, len(going) <= MAX_READ
     for version in sorted(going, reverse=True)[:MAX_READ]:
         try:
-            found = dataset.checkout_version((dataset.branch, version)).opened[1].manifest
+            manifest = dataset.checkout_version((dataset.branch, version)).opened[1].manifest
         except LanceError:
             is_complete = False
             continue
-        fragments = found.fragments
+        fragments = manifest.fragments
         left -= len(fragments)
         if left < 0:
             is_complete = False
             break
         names = going[version]
         rows += sum(
-            one.physical_rows
-            for one in fragments
-            if any(file.path.rpartition("/")[2] in names for file in one.files)
+            fragment.physical_rows
+            for fragment in fragments
+            if any(file.path.rpartition("/")[2] in names for file in fragment.files)
         )
     least = "" if is_complete else "at least "
     yield Consequence(
@@ -176,21 +182,22 @@ def _rows_lost(dataset: LanceDataset, plan: CleanupExplanation) -> Iterator[Cons
 
 def _kept(dataset: LanceDataset, plan: CleanupExplanation) -> Iterator[Consequence]:
     """Name what stays although it is old: tagged versions, and those that branches start from."""
-    gone = set(plan.versions)
+    removed = set(plan.versions)
     tags = [
-        f"{text.name(name)} ({text.ref_label(dataset.branch, int(one['version']))})"
-        for name, one in sorted(dataset.tags.list().items())
-        if one.get("branch") == dataset.branch and int(one["version"]) not in gone
+        f"{text.name(name)} ({text.ref_label(dataset.branch, int(tag_record['version']))})"
+        for name, tag_record in sorted(dataset.tags.list().items())
+        if tag_record.get("branch") == dataset.branch and int(tag_record["version"]) not in removed
     ]
     if tags:
         yield Consequence(OK, f"Tagged versions stay: {_some(tags)}.")
     forks = [
-        f"{text.ref_label(dataset.branch, one.referenced_version)} for {text.name(one.name)}"
-        for one in plan.referenced_branches
+        f"{text.ref_label(dataset.branch, referenced_branch.referenced_version)} for "
+        f"{text.name(referenced_branch.name)}"
+        for referenced_branch in plan.referenced_branches
     ]
     if forks:
         yield Consequence(OK, f"Versions that branches started from stay: {_some(forks)}.")
-    stays = sum(one not in gone for one in dataset.version_numbers())
+    stays = sum(number not in removed for number in dataset.version_numbers())
     newest = text.ref_label(dataset.branch, dataset.version)
     verb = "stays" if stays == 1 else "stay"
     line = text.name(dataset.branch or "main")
@@ -213,11 +220,13 @@ def with_screen(review: ActReview, place: tuple[str | None, int], newest: str) -
     return review.more(Consequence(WARN, words))
 
 
-def with_staged(review: ActReview, others: Iterable[tuple[str, str | None, int]]) -> ActReview:
+def with_staged(
+    review: ActReview, other_changes: Iterable[tuple[str, str | None, int]]
+) -> ActReview:
     """Add staged changes that were planned on a version that is removed: (title, place)."""
     titles = [
         title
-        for title, branch, version in others
+        for title, branch, version in other_changes
         if branch == review.branch and version in review.removed
     ]
     if not titles:
@@ -230,7 +239,7 @@ def with_staged(review: ActReview, others: Iterable[tuple[str, str | None, int]]
 
 def review_of_branch(deletion: BranchDeletion, consequences: Sequence[Consequence]) -> ActReview:
     """Review the deletion of a branch."""
-    own = [one for one in deletion.versions if one > (deletion.fork.version or 0)]
+    own = [version for version in deletion.versions if version > (deletion.fork.version or 0)]
     name = text.name(deletion.name)
     with_versions = f" with {text.plural(len(own), 'version')}" if own else ""
     lasting = [Consequence(WARN, NO_UNDO)] if own and not deletion.users else []
@@ -247,16 +256,16 @@ def review_of_edit(
     dataset: LanceDataset, form: EditForm, preview: StagePreview | None
 ) -> ActReview | None:
     """Review a staged edit that takes something out of the newest version; None for others."""
-    here = text.ref_label(dataset.branch, dataset.version)
-    undo = Consequence(OK, f"Can be undone by restoring {here}, until a clean-up removes it.")
+    place = text.ref_label(dataset.branch, dataset.version)
+    undo = Consequence(OK, f"Can be undone by restoring {place}, until a clean-up removes it.")
     if form.verb == "drop_columns":
-        names = [text.name(one) for one in form.args["columns"]]
-        what = f"column {names[0]}" if len(names) == 1 else f"{len(names)} columns"
+        names = [text.name(name) for name in form.args["columns"]]
+        subject = f"column {names[0]}" if len(names) == 1 else f"{len(names)} columns"
         rows = text.plural(dataset.count_rows(), "row")
         lost = Consequence(
             WARN, f"The values of {_some(names)} in {rows} leave the newest version."
         )
-        return ActReview(f"Drop {what}", (lost, *_indices(dataset, form.args["columns"]), undo))
+        return ActReview(f"Drop {subject}", (lost, *_indices(dataset, form.args["columns"]), undo))
     if form.verb == "overwrite" and preview is not None:
         before = text.plural(preview.num_rows_before, "row")
         after = text.plural(preview.num_rows_after, "row")
@@ -310,11 +319,11 @@ def joined(edit: ActReview | None, cleanup: ActReview | None) -> ActReview | Non
 
 def _indices(dataset: LanceDataset, columns: Sequence[str]) -> Iterator[Consequence]:
     names = {
-        one["name"]
-        for one in dataset.list_indices()
+        index["name"]
+        for index in dataset.list_indices()
         if any(field == name or field.startswith(f"{name}.")
-               for field in one["fields"] for name in columns)
+               for field in index["fields"] for name in columns)
     }  # fmt: skip
     if names:
-        shown = _some([text.name(one) for one in sorted(names)])
+        shown = _some([text.name(name) for name in sorted(names)])
         yield Consequence(WARN, f"Indices on them are dropped: {shown}.")

@@ -65,12 +65,12 @@ def action_of(dataset: LanceDataset, form: EditForm, progress: Progress) -> Acti
 
 def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
     name, action = args["name"], args["action"]
-    known = dataset.tags.list().get(name)
-    if action == "create" and known is not None:
+    existing = dataset.tags.list().get(name)
+    if action == "create" and existing is not None:
         raise InvalidInputError(f"tag {name!r} already exists: move it instead")
-    if action != "create" and known is None:
+    if action != "create" and existing is None:
         raise InvalidInputError(f"tag {name!r} does not exist")
-    seen = None if known is None else (known.get("branch"), int(known["version"]))
+    seen = None if existing is None else (existing.get("branch"), int(existing["version"]))
     was = "" if seen is None else text.ref_label(*seen)
     if action == "delete":
 
@@ -126,10 +126,9 @@ def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> 
     label = text.ref_label(target.branch, target.version)
 
     def create(_: Progress) -> str:
-        made = dataset.create_branch(name, (target.branch, target.version))
-        return (
-            f"branch {text.name(name)} starts at {label}, as {text.ref_label(name, made.version)}"
-        )
+        created = dataset.create_branch(name, (target.branch, target.version))
+        first = text.ref_label(name, created.version)
+        return f"branch {text.name(name)} starts at {label}, as {first}"
 
     line = f"branch {text.name(name)} from {label}; no data is copied"
     undo = BranchUndo(name, (target.branch, target.version), is_created=True)
@@ -140,8 +139,8 @@ def _branch_deletion(dataset: LanceDataset, name: str, progress: Progress) -> Ac
     shown = dataset.branches.explain_delete(name, progress=progress)
     book = ref_book(dataset)
     latest = _latest(dataset, fork_of(book.branches[name])[0])
-    here = dataset.branch == name
-    lost = ref_preview.of_deleting_branch(book, shown, latest, stands_here=here)
+    is_current = dataset.branch == name
+    lost = ref_preview.of_deleting_branch(book, shown, latest, stands_here=is_current)
 
     def delete(report: Progress) -> str:
         if dataset.branches.explain_delete(name, progress=report) != shown:
@@ -160,7 +159,7 @@ def _branch_deletion(dataset: LanceDataset, name: str, progress: Progress) -> Ac
 
 def undo_of_branch_deletion(deletion: BranchDeletion, fork: Place) -> Undo:
     """Return how the deletion of a branch is undone."""
-    own = [one for one in deletion.versions if one > fork[1]]
+    own = [version for version in deletion.versions if version > fork[1]]
     if own:
         return NoUndo(f"{text.plural(len(own), 'version')} of the branch were deleted with it")
     return BranchUndo(deletion.name, fork, is_created=False)
@@ -194,7 +193,7 @@ def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) ->
 
     lines = (going, *map(text.line, plan.warnings))
     files = plan.to_table().slice(0, MAX_FILES)
-    sizes = [text.size(one) for one in files["size_bytes"].to_pylist()]
+    sizes = [text.size(size) for size in files["size_bytes"].to_pylist()]
     shown = files.select(["reason", "path"]).append_column("size", pa.array(sizes, pa.string()))
     review = review_of_cleanup(dataset, plan)
     undo = NoUndo("the files of the removed versions are deleted")
@@ -214,14 +213,14 @@ def _index(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> A
         raise ColumnNotFoundError(column, tuple(dataset.schema.names))
     vectors = pa.types.is_fixed_size_list(dataset.schema.field(column).type)
     if vectors != kind.startswith("IVF"):
-        what = "is of vectors: choose an IVF kind" if vectors else "has no vectors"
-        raise InvalidInputError(f"column {column!r} {what}")
+        reason = "is of vectors: choose an IVF kind" if vectors else "has no vectors"
+        raise InvalidInputError(f"column {column!r} {reason}")
     ids = set(_ids_within(dataset, column))
-    found = dataset.stats.data_stats(progress=progress)
-    size = sum(one.bytes_on_disk for one in found.fields if one.id in ids)
+    statistics = dataset.stats.data_stats(progress=progress)
+    size = sum(field.bytes_on_disk for field in statistics.fields if field.id in ids)
     rows, shown = dataset.count_rows(), text.name(column)
     name = f"{column}_idx"
-    old = any(one.name == name for one in dataset.describe_indices())
+    old = any(description.name == name for description in dataset.describe_indices())
     cost = f"reads {text.plural(rows, 'row')}, {text.size(size)} on disk, and writes a version"
     lines = [f"{kind} index {text.name(name)} on {shown}: {cost}"]
     if old:
@@ -244,10 +243,10 @@ def _index(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> A
 
 def _ids_within(dataset: LanceDataset, column: str) -> list[int]:
     """Return the ids of the fields within a column."""
-    left = [one for one in dataset.lance_schema.tree.fields if one.name == column]
-    found = []
+    left = [field for field in dataset.lance_schema.tree.fields if field.name == column]
+    ids = []
     while left:
         field = left.pop()
-        found.append(field.id)
+        ids.append(field.id)
         left += field.children
-    return found
+    return ids

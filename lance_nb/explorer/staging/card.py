@@ -119,12 +119,12 @@ def quiet(_done: int, _total: int) -> None:
 class ProgressReporter:
     """The progress of one running piece of work."""
 
-    def __init__(self, what: str = "", progress: Progress = quiet) -> None:
-        self._what = what
+    def __init__(self, title: str = "", progress: Progress = quiet) -> None:
+        self._what = title
         self._progress = progress
         self._began = time.monotonic()
         self._stopped: CancelledError | None = None
-        self.now = Running(what)
+        self.now = Running(title)
 
     def snapshot(self) -> Running:
         """Return the current progress; the elapsed time is that of the call."""
@@ -157,8 +157,8 @@ class ProgressReporter:
         if self._stopped is not None:
             raise self._stopped
 
-    def _update(self, **what: Any) -> None:
-        self.now = Running(self._what, elapsed_s=time.monotonic() - self._began, **what)
+    def _update(self, **changes: Any) -> None:
+        self.now = Running(self._what, elapsed_s=time.monotonic() - self._began, **changes)
         self._report()
 
     def _report(self) -> None:
@@ -260,8 +260,8 @@ class Card:
         if where.name != LOCAL or self.form.verb not in BY_ROWS:
             plan = where.plan
             if self.form.verb == "upsert":  # now with its rows
-                there = replace(self.form, engine=where.name)
-                plan = plan_of(self.dataset, there, self._namespace)
+                form = replace(self.form, engine=where.name)
+                plan = plan_of(self.dataset, form, self._namespace)
         edits = [] if plan is None else self._run(plan, reporter)
         self.notes = ()
         if not edits:
@@ -282,12 +282,14 @@ class Card:
         self.state = READY
 
     def _run(self, plan: Plan, reporter: ProgressReporter) -> list[Any]:
-        how: dict[str, Any] = {"engine": self.where.name}
+        run_options: dict[str, Any] = {"engine": self.where.name}
         if self.where.name == SPARK:
-            how["spark"] = spark.find_session(self._namespace)
-        found = spark.run_edits(plan, progress=reporter.run, stop=reporter.is_stopped, **how)
+            run_options["spark"] = spark.find_session(self._namespace)
+        result = spark.run_edits(
+            plan, progress=reporter.run, stop=reporter.is_stopped, **run_options
+        )
         reporter.check()
-        return plan.edits(found)
+        return plan.edits(result)
 
     def is_stale(self) -> bool:
         """Whether others have committed since the card was last compared with their commits."""
@@ -318,15 +320,15 @@ class Card:
         if stage is None or not self.needs_check:
             return
         mark = (stage, self.checked_version)
-        found, problem = None, ""
+        check, problem = None, ""
         try:
-            found = stage.check(progress=progress)
+            check = stage.check(progress=progress)
         except CancelledError:
             raise
         except LanceError as error:
             problem = str(error)
         if self.stage is stage:
-            self.check, self.check_problem, self._checked = found, problem, mark
+            self.check, self.check_problem, self._checked = check, problem, mark
 
     def check_outdated(self) -> None:
         """Note whether the dataset has changed in a way that changes what the card would do."""

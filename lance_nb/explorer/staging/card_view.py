@@ -107,9 +107,9 @@ def stage_code(form: EditForm, message: str = "", engine: str = LOCAL) -> dict[s
 
 
 def _python(verb: str, args: Mapping[str, Any], message: str) -> Python:
-    said = (message,) if message else ()
+    arguments = (message,) if message else ()
     if verb == IN_CODE:
-        return Python("stage.commit").call(*said)
+        return Python("stage.commit").call(*arguments)
     if verb == "cleanup":
         return _cleanup_code(args)
     if verb == "index":
@@ -128,7 +128,7 @@ def _python(verb: str, args: Mapping[str, Any], message: str) -> Python:
     if verb == "append" and args["source"].endswith((*STREAMED, ".lance")):
         also = {"message": message} if message else {}
         return Python("lance_nb.spark.append").call(Python("ds"), args["source"], **also)
-    return _staged(Python("ds.stage()"), verb, args).attribute("commit").call(*said)
+    return _staged(Python("ds.stage()"), verb, args).attribute("commit").call(*arguments)
 
 
 def _on_spark(verb: str, args: Mapping[str, Any], message: str) -> Python | None:
@@ -146,8 +146,8 @@ def _on_spark(verb: str, args: Mapping[str, Any], message: str) -> Python | None
         where = (args["where"],) if "where" in args else ()
         return verbs.attribute(verb).call(ds, args["set"], *where, **also)
     if verb == "compact":
-        how = {"compaction": args} if args else {}
-        return verbs.attribute(verb).call(ds, **how, **also)
+        options = {"compaction": args} if args else {}
+        return verbs.attribute(verb).call(ds, **options, **also)
     if verb == "add_column" and "sql" in args:
         return verbs.attribute("backfill").call(ds, {args["name"]: args["sql"]}, **also)
     return None
@@ -164,8 +164,8 @@ def _staged(stage: Python, verb: str, args: Mapping[str, Any]) -> Python:
         return stage.attribute("add_columns").call(Python("coordinates"))
     if verb == EDITS:
         named = {"cells": Python("cells"), "add": Python("rows"), "delete": Python("row_ids")}
-        given = args.get("code", {})
-        code = {key: named[key] if one is None else one for key, one in given.items()}
+        given_code = args.get("code", {})
+        code = {key: named[key] if value is None else value for key, value in given_code.items()}
         cells = (code.pop("cells"),) if "cells" in code else ()
         return stage.attribute("edit").call(*cells, **code)
     if verb in ("append", "overwrite"):
@@ -303,7 +303,7 @@ def card_json(card: Card, review: ActReview | None = None) -> dict[str, Any]:
         "message": text.line(card.message),
         "code": code_of(card),
         "where": None if card.action else {**card.where.to_json(), "asked": form.engine},
-        "lines": [text.line(one) for one in _lines(card)],
+        "lines": [text.line(line) for line in _lines(card)],
         "has_rows": card.action is None,
         "review": None if shown is None else {**shown.to_json(), "outdated": card.is_outdated},
         "facts": [] if card.preview is None else facts_of(card.preview),
@@ -312,7 +312,7 @@ def card_json(card: Card, review: ActReview | None = None) -> dict[str, Any]:
         "samples": _samples(card),
         "edits": edits_json(card.draft) if card.draft is not None and card.is_open else None,
         "conflicts": conflicts_json(card.draft) if card.draft and card.is_open else None,
-        "meetings": [meeting_json(card, one) for one in card.meetings[-MAX_MEETINGS:]],
+        "meetings": [meeting_json(card, meeting) for meeting in card.meetings[-MAX_MEETINGS:]],
         "checking": card.is_stale(),
         "expectations": expectations_json(card),
         "problem": None if card.problem is None else error_card(card.problem).to_json(),
@@ -337,7 +337,7 @@ def title_of(form: EditForm) -> str:
         return text.line(f"Add column {name}: coordinates on the map of {column}", 200)
     if form.verb == EDITS:
         counts = ("num_cells", "num_rows", "num_added", "num_deleted")
-        return draft_title(*(args.get(one, 0) for one in counts))
+        return draft_title(*(args.get(count, 0) for count in counts))
     about = _about(form)
     colon = ":" if about and form.verb in ("compact", "cleanup", "index") else ""
     label = _TITLES.get(form.verb, VERBS[form.verb].label)
@@ -373,10 +373,10 @@ def _assignments(updates: dict[str, str]) -> str:
 def facts_of(preview: StagePreview) -> list[dict[str, str]]:
     """Return the figures of a preview."""
     rows = f"{text.count(preview.num_rows_before)} → {text.count(preview.num_rows_after)}"
-    found = [("rows", rows)]
+    facts = [("rows", rows)]
     if preview.num_updated_rows:
-        found.append(("updated", text.count(preview.num_updated_rows)))
-    found += [
+        facts.append(("updated", text.count(preview.num_updated_rows)))
+    facts += [
         (label, f"{sign}{text.count(value)}")
         for label, sign, value in (
             ("added", "+", preview.num_inserted_rows),
@@ -386,25 +386,25 @@ def facts_of(preview: StagePreview) -> list[dict[str, str]]:
     ]
     kinds = preview.fragments["change"].to_pylist()
     touched = ", ".join(
-        f"{kinds.count(one)} {one}" for one in ("new", "changed", "dropped") if one in kinds
+        f"{kinds.count(kind)} {kind}" for kind in ("new", "changed", "dropped") if kind in kinds
     )
-    found.append(("fragments", touched or "none"))
+    facts.append(("fragments", touched or "none"))
     files = [text.plural(preview.num_files, "data file")] if preview.num_files else []
     if preview.num_deletion_files:
         files.append(text.plural(preview.num_deletion_files, "deletion file"))
-    found.append(("files", ", ".join(files) or "none"))
-    found.append(("written", text.size(preview.num_bytes_written)))
+    facts.append(("files", ", ".join(files) or "none"))
+    facts.append(("written", text.size(preview.num_bytes_written)))
     if preview.dropped:
-        found.append(("drops", text.line("; ".join(preview.dropped))))
-    return [{"label": label, "value": value} for label, value in found]
+        facts.append(("drops", text.line("; ".join(preview.dropped))))
+    return [{"label": label, "value": value} for label, value in facts]
 
 
 def _fragments(preview: StagePreview) -> list[dict[str, Any]]:
     rows = preview.fragments.slice(0, MAX_FRAGMENTS).to_pylist()
     return [
-        {"id": one["fragment_id"], "change": one["change"], "before": one["rows_before"],
-         "after": one["rows_after"]}
-        for one in rows
+        {"id": row["fragment_id"], "change": row["change"], "before": row["rows_before"],
+         "after": row["rows_after"]}
+        for row in rows
     ]  # fmt: skip
 
 
@@ -428,14 +428,14 @@ def _samples(card: Card) -> list[dict[str, Any]]:
 
 def _upserted(preview: StagePreview, on: list[str]) -> list[str]:
     """Tell rows after an upsert that are new from those that were there; "" where nobody knows."""
-    if any(one not in preview.added.schema.names for one in on):
+    if any(name not in preview.added.schema.names for name in on):
         return [""] * min(MAX_ROWS, preview.added.num_rows)
     old, new = (
-        list(zip(*(table[one].to_pylist() for one in on), strict=True))
+        list(zip(*(table[name].to_pylist() for name in on), strict=True))
         for table in (preview.removed, preview.added.slice(0, MAX_ROWS))
     )
-    rest = "+" if len(old) >= preview.num_updated_rows else ""
-    return ["~" if key in old else rest for key in new]
+    suffix = "+" if len(old) >= preview.num_updated_rows else ""
+    return ["~" if key in old else suffix for key in new]
 
 
 def _concerned(form: EditForm) -> tuple[str, ...]:
@@ -448,8 +448,8 @@ def _concerned(form: EditForm) -> tuple[str, ...]:
 def _sample(
     label: str, sign: str, table: pa.Table, first: tuple[str, ...], most: int = MAX_ROWS
 ) -> dict[str, Any]:
-    names = [*(one for one in first if one in table.schema.names)]
-    names += [one for one in table.schema.names if one not in names]
+    names = [*(name for name in first if name in table.schema.names)]
+    names += [name for name in table.schema.names if name not in names]
     shown, rows = names[:MAX_COLUMNS], table.slice(0, most)
     columns = [cells.cell_texts(rows[name], CELL_CHARS) for name in shown]
     return {
@@ -466,13 +466,13 @@ def _sample(
 
 def meeting_json(card: Card, meeting: Meeting) -> dict[str, Any]:
     """Describe what somebody else committed, as far as it can still be read."""
-    found: dict[str, Any] = {
+    meeting_data: dict[str, Any] = {
         "version": meeting.version,
         "operation": text.name(meeting.operation),
         "verdict": meeting.verdict,
         "words": _SAME_ROWS if meeting.num_rows else _VERDICTS[meeting.verdict],
         "overlap": text.line(meeting.overlap),
-        "rows": [text.line(one) for one in meeting.rows],
+        "rows": [text.line(row) for row in meeting.rows],
         "more_rows": max(0, meeting.num_rows - len(meeting.rows)),
         "author": "",
         "message": "",
@@ -481,9 +481,9 @@ def meeting_json(card: Card, meeting: Meeting) -> dict[str, Any]:
     try:
         info = card.dataset.version_info(meeting.version)
     except LanceError:
-        return found
+        return meeting_data
     author = info.properties.get(provenance.AUTHOR) or ""
-    return found | {
+    return meeting_data | {
         "author": text.name(author) if author else "",
         "message": text.line(info.message or ""),
         "time": text.milliseconds(info.timestamp),
@@ -506,8 +506,8 @@ def edits_json(draft: CellDraft) -> dict[str, Any]:
     ]  # fmt: skip
     added = [
         {"row": str(row), "values": ", ".join(
-            f"{text.name(name)}: {'null' if not one.is_valid else _shown(one)}"
-            for name, one in list(values.items())[:MAX_COLUMNS]
+            f"{text.name(name)}: {'null' if not value.is_valid else _shown(value)}"
+            for name, value in list(values.items())[:MAX_COLUMNS]
         )}
         for row, values in state.added.items()
     ]  # fmt: skip
@@ -522,44 +522,49 @@ def edits_json(draft: CellDraft) -> dict[str, Any]:
 
 def conflicts_json(draft: CellDraft) -> dict[str, Any] | None:
     """Describe conflicts of a draft as the preview of a merge does; None without any."""
-    found = draft.conflicts
-    if not found:
+    conflicts = draft.conflicts
+    if not conflicts:
         return None
-    names = [one.column for one in found if one.column is not None]
-    lost = sum(one.is_lost for one in found)
+    names = [conflict.column for conflict in conflicts if conflict.column is not None]
+    lost = sum(conflict.is_lost for conflict in conflicts)
     return {
         "plan": draft.conflict_number,
         "note": _note_on_lost(draft, lost) if lost else "",
-        "sides": ["theirs"] if lost == len(found) else None,
+        "sides": ["theirs"] if lost == len(conflicts) else None,
         "base": {"label": "what you edited"},
         "target": {"label": "your edit"},
         "source": {"label": draft.conflicts_with},
         "cells": {
-            "key": _key_title(draft, found[0].key), "total": len(found),
-            "rows": len({one.row_id for one in found}),
-            "deleted_rows": sum(one.column is None and not one.is_lost for one in found),
+            "key": _key_title(draft, conflicts[0].key),
+            "total": len(conflicts),
+            "rows": len({conflict.row_id for conflict in conflicts}),
+            "deleted_rows": sum(
+                conflict.column is None and not conflict.is_lost for conflict in conflicts
+            ),
             "hidden": 0,
             "columns": [
                 {"name": name, "label": text.name(name), "count": names.count(name)}
                 for name in list(dict.fromkeys(names))[:MAX_COLUMNS]
             ],
         },
-    }  # fmt: skip
+    }
 
 
 def _key_title(draft: CellDraft, key: Mapping[str, Any]) -> str:
     names = ", ".join(map(text.name, key))
-    if not names or any(one.keys.primary for one in draft.dataset.lance_schema.tree):
+    if not names or any(field.keys.primary for field in draft.dataset.lance_schema.tree):
         return names or "row id"
     return f"row id · {names}"
 
 
-def _row_label(draft: CellDraft, one: CellConflict) -> str:
+def _row_label(draft: CellDraft, conflict: CellConflict) -> str:
     """Name the row of a conflict by its key; without one by its row id and a value."""
-    values = ", ".join(_shown(value) or "null" for value in one.key.values())
-    if values and any(one.keys.primary for one in draft.dataset.lance_schema.tree):
+    values = ", ".join(_shown(value) or "null" for value in conflict.key.values())
+    if values and any(field.keys.primary for field in draft.dataset.lance_schema.tree):
         return values
-    return " · ".join([text.count(one.row_id), values] if values else [text.count(one.row_id)])
+    return " · ".join(
+        [text.count(conflict.row_id), values] if values else [text.count(conflict.row_id)]
+    )
 
 
 def _note_on_lost(draft: CellDraft, lost: int) -> str:
@@ -575,9 +580,11 @@ def _note_on_lost(draft: CellDraft, lost: int) -> str:
     )
 
 
-def _lost_edits(one: CellConflict) -> str:
+def _lost_edits(conflict: CellConflict) -> str:
     """Write the edits of a row that is gone, for somebody to make them again."""
-    values = (f"{text.name(name)} = {_shown(value) or 'null'}" for name, value in one.edits.items())
+    values = (
+        f"{text.name(name)} = {_shown(value) or 'null'}" for name, value in conflict.edits.items()
+    )
     return text.line(", ".join(values) or "delete the row", 4 * CELL_CHARS)
 
 
@@ -587,46 +594,56 @@ def conflict_lines(draft: CellDraft, first: int, count: int) -> list[dict[str, A
     lost = "deleted" if is_stable else "deleted, or written again under another row id"
     return [
         {
-            "row": str(one.row_id), "label": _row_label(draft, one), "column": one.column,
-            "name": None if one.column is None else text.name(one.column),
-            "base": {"text": _shown(one.base)} if one.column is not None else {"text": "as before"},
-            "sides": ["theirs"] if one.is_lost else None,
-            "ours": None if one.column is None and not one.is_lost
-            else {"text": _shown(one.ours) if one.column is not None else _lost_edits(one)},
-            "theirs": {"text": lost} if one.is_lost
-            else {"text": _shown(one.theirs) if one.column is not None else "changed"},
+            "row": str(conflict.row_id),
+            "label": _row_label(draft, conflict),
+            "column": conflict.column,
+            "name": None if conflict.column is None else text.name(conflict.column),
+            "base": {"text": _shown(conflict.base)}
+            if conflict.column is not None
+            else {"text": "as before"},
+            "sides": ["theirs"] if conflict.is_lost else None,
+            "ours": None
+            if conflict.column is None and not conflict.is_lost
+            else {
+                "text": _shown(conflict.ours)
+                if conflict.column is not None
+                else _lost_edits(conflict)
+            },
+            "theirs": {"text": lost}
+            if conflict.is_lost
+            else {"text": _shown(conflict.theirs) if conflict.column is not None else "changed"},
         }
-        for one in draft.conflicts[first : first + count]
-    ]  # fmt: skip
+        for conflict in draft.conflicts[first : first + count]
+    ]
 
 
 def expectations_json(card: Card) -> dict[str, Any] | None:
     """Describe what a card would do to the expectations; None where it has none."""
-    found = card.check
-    count = 0 if found is None else found.num_expectations
+    check = card.check
+    count = 0 if check is None else check.num_expectations
     if card.needs_check:
         count = count or len(ConfiguredExpectations.of(card.dataset.config()).expectations)
         return {"checking": True, "count": count, "refused": False, "broken": [], "problem": ""}
     if not card.is_open or not (count or card.check_problem):
         return None
     shown = {"checking": False, "count": count, "problem": text.line(card.check_problem)}
-    if found is None:
+    if check is None:
         return {**shown, "closed": False, "refused": False, "broken": []}
     num_columns = len(card.dataset.schema)
     return {
         **shown,
-        "closed": found.is_gated,
-        "refused": found.is_refused,
+        "closed": check.is_gated,
+        "refused": check.is_refused,
         "broken": [
             {
-                **outcome_json(one),
-                "sample": sample_json(found.rows[one.name], num_columns)
-                if one.name in found.rows
+                **outcome_json(outcome),
+                "sample": sample_json(check.rows[outcome.name], num_columns)
+                if outcome.name in check.rows
                 else None,
             }
-            for one in found.broken[:MAX_BROKEN]
+            for outcome in check.broken[:MAX_BROKEN]
         ],
-        "more": max(0, len(found.broken) - MAX_BROKEN),
+        "more": max(0, len(check.broken) - MAX_BROKEN),
         "off": gate_code(closed=False),
     }
 

@@ -100,16 +100,16 @@ class CellDraft:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def set_cells(self, wanted: Iterable[tuple[int, str, pa.Scalar]]) -> int:
+    def set_cells(self, edits: Iterable[tuple[int, str, pa.Scalar]]) -> int:
         """Give cells values; a cell with its old value is no edit. Returns how many were set.
 
         Raises InvalidInputError for too many cells and for rows that are to be deleted.
         """
-        listed = list(wanted)
-        gone = [row for row, _, _ in listed if row in self.state.deleted]
-        if gone:
+        listed = list(edits)
+        deleted_rows = [row for row, _, _ in listed if row in self.state.deleted]
+        if deleted_rows:
             raise InvalidInputError(
-                f"row {gone[0]} is marked to be deleted: undo that before you edit it"
+                f"row {deleted_rows[0]} is marked to be deleted: undo that before you edit it"
             )
         self._read([(row, column) for row, column, _ in listed])
         cells = {row: dict(values) for row, values in self.state.cells.items()}
@@ -118,14 +118,18 @@ class CellDraft:
                 cells.get(row, {}).pop(column, None)
             else:
                 cells.setdefault(row, {})[column] = value
-        self._step(replace(self.state, cells={row: one for row, one in cells.items() if one}))
+        self._step(
+            replace(self.state, cells={row: values for row, values in cells.items() if values})
+        )
         return len(listed)
 
     def add_rows(self, rows: Sequence[Values]) -> None:
         """Add rows at the end; columns that they leave out are null. Raises InvalidInputError."""
         schema = self.dataset.schema
         for row in rows:
-            missing = [one.name for one in schema if not one.nullable and one.name not in row]
+            missing = [
+                field.name for field in schema if not field.nullable and field.name not in row
+            ]
             if missing:
                 raise InvalidInputError(f"column {missing[0]!r} takes no nulls: give it a value")
         added = dict(self.state.added)
@@ -137,18 +141,20 @@ class CellDraft:
     def delete_rows(self, rows: Iterable[int]) -> None:
         """Mark rows to be deleted; their edits are forgotten. Raises InvalidInputError."""
         deleted = self.state.deleted | frozenset(rows)
-        cells = {row: one for row, one in self.state.cells.items() if row not in deleted}
+        cells = {row: cell for row, cell in self.state.cells.items() if row not in deleted}
         self._step(replace(self.state, cells=cells, deleted=deleted))
 
     def drop(self, kind: str, row: int, column: str | None = None) -> None:
         """Take one edit back: a ``cell``, a row ``added`` or ``deleted``."""
         state = self.state
         if kind == "cell":
-            cells = {one: dict(values) for one, values in state.cells.items()}
+            cells = {row_key: dict(values) for row_key, values in state.cells.items()}
             cells.get(row, {}).pop(column or "", None)
-            self._step(replace(state, cells={key: one for key, one in cells.items() if one}))
+            self._step(
+                replace(state, cells={key: values for key, values in cells.items() if values})
+            )
         elif kind == "added":
-            added = {key: one for key, one in state.added.items() if key != row}
+            added = {key: values for key, values in state.added.items() if key != row}
             self._step(replace(state, added=added))
         elif kind == "deleted":
             self._step(replace(state, deleted=state.deleted - {row}))
@@ -161,14 +167,14 @@ class CellDraft:
                 "these edits are in conflict with another commit: decide the conflicts in the "
                 "Stage tab first"
             )
-        for count, most, what in (
+        for count, most, subject in (
             (state.num_cells, MAX_CELLS, "cells can be edited"),
             (len(state.added), MAX_ADDED, "rows can be added"),
             (len(state.deleted), MAX_DELETED, "rows can be deleted"),
         ):
             if count > most:
                 raise InvalidInputError(
-                    f"at most {most:,} {what} in one commit, and these would be {count:,}: use "
+                    f"at most {most:,} {subject} in one commit, and these would be {count:,}: use "
                     "ds.update, ds.merge_insert or the Stage tab for more"
                 )
         if state == self.state:
@@ -201,7 +207,7 @@ class CellDraft:
 
     def _read(self, cells: Sequence[tuple[int, str]]) -> None:
         """Read the values of cells in the base that are not known yet."""
-        missing = [one for one in dict.fromkeys(cells) if one not in self._before]
+        missing = [row for row in dict.fromkeys(cells) if row not in self._before]
         if not missing:
             return
         rows = list(dict.fromkeys(row for row, _ in missing))
@@ -209,9 +215,9 @@ class CellDraft:
         if len(rows) * len(names) > 2 * MAX_CELLS and len(missing) > 2 * MAX_CELLS:
             raise InvalidInputError(f"at most {MAX_CELLS:,} cells can be edited in one commit")
         table = self.dataset.take_rows(rows, columns=names)
-        at = {row: number for number, row in enumerate(rows)}
+        positions = {row: number for number, row in enumerate(rows)}
         for row, name in missing:
-            self._before[row, name] = table.column(name)[at[row]]
+            self._before[row, name] = table.column(name)[positions[row]]
 
     # --- another version --------------------------------------------------------------------------
 
@@ -242,22 +248,29 @@ class CellDraft:
         cells: list[tuple[int, str, pa.Scalar]] = []
         deleted: list[int] = []
         try:
-            for one in open_conflicts:
-                choice = _choice_for(one, choices)
+            for open_conflict in open_conflicts:
+                choice = _choice_for(open_conflict, choices)
                 if choice is None:
-                    left.append(one)
-                elif one.is_lost and choice.take != THEIRS:
+                    left.append(open_conflict)
+                elif open_conflict.is_lost and choice.take != THEIRS:
                     # A choice for every row leaves it open: it cannot be applied to this one.
                     if choice.row is not None:
                         raise InvalidInputError(
-                            f"the row with row id {one.row_id} is not in {self.conflicts_with}: "
+                            f"the row with row id {open_conflict.row_id} is not in "
+                            f"{self.conflicts_with}: "
                             "its edit cannot be applied there, only given up"
                         )
-                    left.append(one)
-                elif one.column is None:
-                    deleted += [one.row_id] if choice.take == OURS else []
+                    left.append(open_conflict)
+                elif open_conflict.column is None:
+                    deleted += [open_conflict.row_id] if choice.take == OURS else []
                 elif choice.take != THEIRS:
-                    cells.append((one.row_id, one.column, self._chosen(one, choice)))
+                    cells.append(
+                        (
+                            open_conflict.row_id,
+                            open_conflict.column,
+                            self._chosen(open_conflict, choice),
+                        )
+                    )
             if cells:
                 self.set_cells(cells)
             if deleted:
@@ -267,9 +280,9 @@ class CellDraft:
             raise
         self.conflicts = tuple(left)
 
-    def _chosen(self, one: CellConflict, choice: CellChoice) -> pa.Scalar:
-        column = self.dataset.schema.field(one.column or "")
-        values = {OURS: one.ours, BASE: one.base}
+    def _chosen(self, conflict: CellConflict, choice: CellChoice) -> pa.Scalar:
+        column = self.dataset.schema.field(conflict.column or "")
+        values = {OURS: conflict.ours, BASE: conflict.base}
         if choice.take == VALUE:
             return hand_value(choice.value, column)[0]
         value = values.get(choice.take)
@@ -290,7 +303,9 @@ class CellDraft:
         added = None
         if self.state.added:
             rows = list(self.state.added.values())
-            columns = [pa.array([row.get(one.name) for row in rows], one.type) for one in schema]
+            columns = [
+                pa.array([row.get(field.name) for row in rows], field.type) for field in schema
+            ]
             added = pa.Table.from_arrays(columns, schema=schema)
         return {
             "cells": self.state.cells,
@@ -313,8 +328,8 @@ class CellDraft:
         if state.cells:
             code["cells"] = _constants(state.cells) if short else None
         if state.added:
-            known = _constants(state.added) if short else None
-            code["add"] = None if known is None else list(known.values())
+            constants = _constants(state.added) if short else None
+            code["add"] = None if constants is None else list(constants.values())
         if state.deleted:
             code["delete"] = sorted(state.deleted) if len(state.deleted) <= CODE_CELLS else None
         return {**counts, "code": code}
@@ -335,22 +350,26 @@ def draft_title(cells: int, rows: int, added: int, deleted: int) -> str:
 
 def _constants(rows: Mapping[int, Values]) -> dict[int, dict[str, object]] | None:
     """Return the values as constants of Python, None if there are others among them."""
-    found = {row: {name: one.as_py() for name, one in values.items()}
+    constants = {row: {name: scalar.as_py() for name, scalar in values.items()}
              for row, values in rows.items()}  # fmt: skip
-    every = [one for values in found.values() for one in values.values()]
-    return found if all(isinstance(one, bool | int | float | str | None) for one in every) else None
+    every = [value for values in constants.values() for value in values.values()]
+    return (
+        constants
+        if all(isinstance(value, bool | int | float | str | None) for value in every)
+        else None
+    )
 
 
-def _choice_for(one: CellConflict, choices: Sequence[CellChoice]) -> CellChoice | None:
+def _choice_for(conflict: CellConflict, choices: Sequence[CellChoice]) -> CellChoice | None:
     """Return the narrowest choice for a conflict."""
-    rows = {None: 0, one.row_id: 2}
-    columns = {None: 0, one.column: 1}
+    rows = {None: 0, conflict.row_id: 2}
+    columns = {None: 0, conflict.column: 1}
     fitting = [
         (rows[choice.row] + columns[choice.column], number, choice)
         for number, choice in enumerate(choices)
         if choice.row in rows and choice.column in columns
     ]
-    return max(fitting, key=lambda found: found[:2])[2] if fitting else None
+    return max(fitting, key=lambda candidate: candidate[:2])[2] if fitting else None
 
 
 # --- values and text ------------------------------------------------------------------------------
@@ -364,22 +383,22 @@ def check_editable(dataset: LanceDataset, name: str) -> pa.Field:
     column = dataset.schema.field(name)
     kind, kinds = column.type, pa.types
     stored = kind.value_type if kinds.is_dictionary(kind) else kind
-    what = None
+    subject = None
     if isinstance(kind, pa.BaseExtensionType):
-        what = f"values of the type {kind.extension_name}"
+        subject = f"values of the type {kind.extension_name}"
     elif (
         kinds.is_binary(stored)
         or kinds.is_large_binary(stored)
         or (kinds.is_fixed_size_binary(stored) or kinds.is_binary_view(stored))
     ):
-        what = "binary values"
+        subject = "binary values"
     elif kinds.is_fixed_size_list(stored):
-        what = "vectors"
+        subject = "vectors"
     elif kinds.is_duration(stored) or kinds.is_interval(stored) or kinds.is_map(stored):
-        what = f"values of the type {stored}"
-    if what is not None:
+        subject = f"values of the type {stored}"
+    if subject is not None:
         raise NotSupportedError(
-            f"column {text.name(name)!r} holds {what}, which cannot be typed into a cell: use "
+            f"column {text.name(name)!r} holds {subject}, which cannot be typed into a cell: use "
             "ds.edit, ds.update or ds.merge_insert with values from code"
         )
     return column
@@ -439,23 +458,25 @@ def block_of(written: str) -> list[list[str | None]]:
             f"{MAX_CELLS:,} cells can be edited in one commit"
         )
     rows: list[list[str | None]] = [[]]
-    at, end = 0, len(written)
-    while at <= end:
-        found = _FIELD.match(written, at)
-        quoted, plain = (None, "") if found is None else found.groups()
-        after = at if found is None else found.end()
+    position, end = 0, len(written)
+    while position <= end:
+        match = _FIELD.match(written, position)
+        quoted, plain = (None, "") if match is None else match.groups()
+        after = position if match is None else match.end()
         if quoted is not None and after < end and written[after] not in "\t\r\n":
-            stop = re.compile(r"[^\t\r\n]*").match(written, at)  # a quote within a plain field
-            plain, quoted = written[at : stop.end()] if stop else "", None
-            after = at + len(plain)
+            stop = re.compile(r"[^\t\r\n]*").match(
+                written, position
+            )  # a quote within a plain field
+            plain, quoted = written[position : stop.end()] if stop else "", None
+            after = position + len(plain)
         rows[-1].append(quoted.replace('""', '"') if quoted is not None else plain or None)
         if after >= end:
             break
         if written[after] == "\t":
-            at = after + 1
+            position = after + 1
             continue
-        at = after + (2 if written[after : after + 2] == "\r\n" else 1)
-        if at >= end:
+        position = after + (2 if written[after : after + 2] == "\r\n" else 1)
+        if position >= end:
             break  # the end of the last line
         rows.append([])
     if sum(map(len, rows)) > MAX_CELLS:

@@ -157,13 +157,13 @@ def _alteration(args: dict[str, Any]) -> dict[str, Any]:
 
 def _older(dataset: LanceDataset, ref: str) -> int:
     """Return the number of a version of the branch that the dataset stands on."""
-    found = refs.resolve(dataset, ref)
-    if found.branch != dataset.branch:
+    place = refs.resolve(dataset, ref)
+    if place.branch != dataset.branch:
         raise InvalidInputError(
             f"{ref!r} is a version of another branch; only versions of the current branch can be "
             "restored"
         )
-    return found.version
+    return place.version
 
 
 def check_edit(dataset: LanceDataset, form: EditForm) -> str:
@@ -188,10 +188,12 @@ def check_edit(dataset: LanceDataset, form: EditForm) -> str:
 def _check_new(dataset: LanceDataset, args: dict[str, Any]) -> str:
     if args["name"] in dataset.schema.names:
         raise InvalidInputError(f"column {args['name']!r} already exists")
-    made = _new_column(args)
-    if isinstance(made, pa.Field):
-        return f"a column of nulls, {made.type}: no data is written"
-    values = values_of(dataset.opened[1], made, columns=None, batch_size=None, reader_schema=None)
+    new_column = _new_column(args)
+    if isinstance(new_column, pa.Field):
+        return f"a column of nulls, {new_column.type}: no data is written"
+    values = values_of(
+        dataset.opened[1], new_column, columns=None, batch_size=None, reader_schema=None
+    )
     return f"a column of type {values.schema.field(0).type}"
 
 
@@ -199,7 +201,7 @@ def _check_columns(dataset: LanceDataset, names: list[str]) -> None:
     schema = dataset.lance_schema.tree
     for name in names:
         if name not in schema.names and not any(
-            schema.path_of(one.id) == name for one in schema.walk()
+            schema.path_of(field.id) == name for field in schema.walk()
         ):
             raise ColumnNotFoundError(name, tuple(schema.names))
 

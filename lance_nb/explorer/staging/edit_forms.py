@@ -183,21 +183,30 @@ class EditForm:
             raise InvalidInputError(f"{str(verb)[:40]!r} is not one of {', '.join(VERBS)}")
         if not isinstance(args, Mapping):
             raise InvalidInputError("the arguments of a card must be an object")
-        given = {**meant, **{key: value for key, value in args.items() if not _is_empty(value)}}
-        known = {one.name: one for one in VERBS[name].fields}
-        unknown = [key for key in given if key not in known]
+        form_arguments = {
+            **meant,
+            **{key: value for key, value in args.items() if not _is_empty(value)},
+        }
+        fields_by_name = {field.name: field for field in VERBS[name].fields}
+        unknown = [key for key in form_arguments if key not in fields_by_name]
         if unknown:
             raise InvalidInputError(f"{name} has no argument {str(unknown[0])[:40]!r}")
-        missing = [one.label for one in known.values() if one.is_required and one.name not in given]
+        missing = [
+            field.label
+            for field in fields_by_name.values()
+            if field.is_required and field.name not in form_arguments
+        ]
         if missing:
             raise InvalidInputError(f"{missing[0]} is missing")
-        checked = {key: _checked(known[key], value) for key, value in given.items()}
-        for one in known.values():
-            if one.only_for is None or one.name not in checked:
+        checked = {
+            key: _checked(fields_by_name[key], value) for key, value in form_arguments.items()
+        }
+        for field in fields_by_name.values():
+            if field.only_for is None or field.name not in checked:
                 continue
-            other, allowed = one.only_for
+            other, allowed = field.only_for
             if checked.get(other) not in allowed:
-                raise InvalidInputError(f"{one.label} is for {other} {' or '.join(allowed)} only")
+                raise InvalidInputError(f"{field.label} is for {other} {' or '.join(allowed)} only")
         if engine not in ("auto", "local", "spark"):
             raise InvalidInputError("engine must be auto, local or spark")
         return cls(name, checked, str(engine))
@@ -212,20 +221,22 @@ def _checked(field: Field, value: Any) -> Any:
     if field.kind == "set":
         if not isinstance(value, Mapping) or len(value) > MAX_COLUMNS:
             raise InvalidInputError(f"{field.label} must be columns with their new values")
-        return {_text("column", key): _text(str(key), one) for key, one in value.items()}
+        return {
+            _text("column", key): _text(str(key), text_value) for key, text_value in value.items()
+        }
     if field.kind == "columns":
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, list) or len(found) > MAX_COLUMNS:
+        values = [value] if isinstance(value, str) else value
+        if not isinstance(values, list) or len(values) > MAX_COLUMNS:
             raise InvalidInputError(f"{field.label} must be a list of up to {MAX_COLUMNS} columns")
-        return [_text(field.label, one) for one in found]
+        return [_text(field.label, value) for value in values]
     if field.kind in ("count", "number"):
         return _number(field, value)
     if field.kind == "choice":
         if value not in field.choices:
             raise InvalidInputError(f"{field.label} must be one of {', '.join(field.choices)}")
         return value
-    found = str(value) if field.kind == "version" and isinstance(value, int) else value
-    return _text(field.label, found, MAX_FILTER_CHARS if field.kind == "filter" else MAX_CHARS)
+    values = str(value) if field.kind == "version" and isinstance(value, int) else value
+    return _text(field.label, values, MAX_FILTER_CHARS if field.kind == "filter" else MAX_CHARS)
 
 
 def _number(field: Field, value: Any) -> float:
@@ -264,7 +275,7 @@ def form_choices(dataset: LanceDataset, namespace: Namespace) -> dict[str, Any]:
     tags = sorted(dataset.tags.names())[:MAX_NAMES]
     branches = sorted(dataset.branches.names())[:MAX_NAMES]
     numbers = list(dataset.version_numbers())[-MAX_NAMES:]
-    here = text.name(dataset.branch or "main")
+    branch = text.name(dataset.branch or "main")
     return {
         "verbs": [verb.to_json() for verb in VERBS.values()],
         "columns": [
@@ -279,7 +290,7 @@ def form_choices(dataset: LanceDataset, namespace: Namespace) -> dict[str, Any]:
         "rows": variable_choices(namespace, dataset.schema),
         "tags": tags,
         "branches": branches,
-        "versions": [f"{here}:{number}" for number in reversed(numbers)] + tags,
+        "versions": [f"{branch}:{number}" for number in reversed(numbers)] + tags,
         "spark": _spark(namespace),
     }
 

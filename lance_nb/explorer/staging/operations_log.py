@@ -79,19 +79,19 @@ class OperationsLog:
         self._lock = threading.Lock()
 
     def record(
-        self, what: str, code: Code, undo: Undo | None = None, place: Place | None = None
+        self, title: str, code: Code, undo: Undo | None = None, place: Place | None = None
     ) -> Entry:
         """Add an act that was done."""
         undo = undo or NoUndo("how to undo this is not known")
         moment = datetime.now(UTC)
-        made = Entry(next(self._numbers), moment, _author(), what, code, place, undo)
-        self.entries.append(made)
-        return made
+        entry = Entry(next(self._numbers), moment, _author(), title, code, place, undo)
+        self.entries.append(entry)
+        return entry
 
     def undo(self, entry_id: int, dataset: LanceDataset, progress: Progress) -> Undone:
         """Undo an act, and record that. Raises InvalidInputError when it cannot be undone."""
         with self._lock:
-            entry = next((one for one in self.entries if one.id == entry_id), None)
+            entry = next((entry for entry in self.entries if entry.id == entry_id), None)
             if entry is None:
                 raise InvalidInputError("this entry is no longer in the log")
             if entry.is_undone:
@@ -110,7 +110,7 @@ class OperationsLog:
         """Return the newest entries as JSON-able values."""
         shown = list(self.entries)[::-1][:MAX_SHOWN]
         return {
-            "entries": [one.to_json(dataset) for one in shown],
+            "entries": [entry.to_json(dataset) for entry in shown],
             "hidden": len(self.entries) - len(shown),
         }
 
@@ -127,9 +127,9 @@ def operations_log_of(uri: str) -> OperationsLog:
 
 def _author() -> str:
     """Return who acts: as the notebook says, else the user of this process."""
-    said = provenance.properties().get(provenance.AUTHOR)
-    if said:
-        return said
+    author = provenance.properties().get(provenance.AUTHOR)
+    if author:
+        return author
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # no name for the user id, as in some containers

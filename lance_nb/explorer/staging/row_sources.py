@@ -71,10 +71,10 @@ def _nothing(name: str) -> InvalidInputError:
 
 def open_dataset(uri: str) -> LanceDataset:
     """Open a dataset by its URI. Raises InvalidInputError, DatasetNotFoundError."""
-    found = open_source(uri)
-    if not isinstance(found, LanceDataset):
+    opened = open_source(uri)
+    if not isinstance(opened, LanceDataset):
         raise InvalidInputError(f"{uri!r} is not a dataset")
-    return found
+    return opened
 
 
 def is_spark_frame(value: object) -> bool:
@@ -101,17 +101,17 @@ def variable_choices(namespace: Namespace, schema: pa.Schema) -> list[dict[str, 
 
     Nothing is read or computed for it: counts are shown where they are known.
     """
-    found = []
+    choices = []
     for name, value in list(namespace.items()):
         if name.startswith("_") or not isinstance(name, str):
             continue
         columns = _columns(value)
         if columns is not None:
-            found.append((_fits(columns, schema), name, value))
-    found.sort(key=lambda one: (bool(one[0]), one[1]))
+            choices.append((_fits(columns, schema), name, value))
+    choices.sort(key=lambda choice: (bool(choice[0]), choice[1]))
     return [
         {"name": name, "kind": type(value).__name__, "text": _words(value, wrong)}
-        for wrong, name, value in found[:MAX_VARIABLES]
+        for wrong, name, value in choices[:MAX_VARIABLES]
     ]
 
 
@@ -125,12 +125,12 @@ def _columns(value: object) -> list[str] | None:
     is_rows = isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader | LanceDataset)
     if is_rows and isinstance(schema, pa.Schema):
         return list(schema.names)
-    return [str(one) for one in getattr(value, "columns", ())] if is_frame(value) else None
+    return [str(column) for column in getattr(value, "columns", ())] if is_frame(value) else None
 
 
 def _fits(columns: list[str], schema: pa.Schema) -> str:
     """Return why rows with these columns do not fit; empty if they may."""
-    unknown = [one for one in columns if one not in schema.names]
+    unknown = [column for column in columns if column not in schema.names]
     return f"column {text.name(unknown[0])!r} is not in the dataset" if unknown else ""
 
 

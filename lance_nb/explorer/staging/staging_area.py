@@ -70,13 +70,13 @@ class StagingArea:
     @property
     def open_cards(self) -> list[Card]:
         """Cards that can be committed."""
-        return [one for one in self.cards if one.is_open]
+        return [card for card in self.cards if card.is_open]
 
     def card(self, card_id: str) -> Card:
         """Find a card. Raises InvalidInputError."""
-        for one in self.cards:
-            if one.id == card_id:
-                return one
+        for card in self.cards:
+            if card.id == card_id:
+                return card
         raise InvalidInputError("this card no longer exists")
 
     def add(
@@ -92,19 +92,19 @@ class StagingArea:
             if len(self.cards) >= MAX_CARDS:
                 raise InvalidInputError(f"{MAX_CARDS} cards are staged: commit or discard some")
             newest = dataset.checkout_version((dataset.branch, None))
-            made = Card(newest, form, namespace)
-            made.prepare(reporter)
-            self.cards.append(made)
-            return made
+            card = Card(newest, form, namespace)
+            card.prepare(reporter)
+            self.cards.append(card)
+            return card
 
     def adopt(self, stage: Stage, form: EditForm | None = None) -> Card:
         """Add a card for a stage, once; ``form`` says what made it, None for code.
 
         Raises LanceError.
         """
-        for one in self.cards:
-            if one.stage is stage:
-                return one
+        for own_card in self.cards:
+            if own_card.stage is stage:
+                return own_card
         stage.check_usable()
         with self.alone(ProgressReporter()):
             card = Card(LanceDataset.from_opened(*stage.opened), form or EditForm(IN_CODE, {}), {})
@@ -114,9 +114,9 @@ class StagingArea:
 
     def edits(self, branch: str | None) -> Card | None:
         """Return the card that collects the edits of the grid on a branch, None without any."""
-        for one in self.open_cards:
-            if one.draft is not None and one.dataset.branch == branch:
-                return one
+        for card in self.open_cards:
+            if card.draft is not None and card.dataset.branch == branch:
+                return card
         return None
 
     def edit(self, dataset: LanceDataset, change: Callable[[CellDraft], object]) -> Card:
@@ -165,20 +165,20 @@ class StagingArea:
 
     def _put_away(self) -> None:
         """Forget all but the last committed cards."""
-        done = [one for one in self.cards if one.state == COMMITTED]
-        for one in done[: max(0, len(done) - KEPT_DONE)]:
-            self.cards.remove(one)
+        done = [card for card in self.cards if card.state == COMMITTED]
+        for card in done[: max(0, len(done) - KEPT_DONE)]:
+            self.cards.remove(card)
 
     def forget_strangers(self, dataset: LanceDataset) -> None:
         """Forget cards of a former dataset at this location, which has been replaced since."""
-        for one in self.open_cards:
-            branch, version = one.dataset.branch, one.dataset.version
+        for card in self.open_cards:
+            branch, version = card.dataset.branch, card.dataset.version
             try:
                 now = dataset.checkout_version((branch, version)).opened[1].manifest
             except NotFoundError:
                 continue  # it was cleaned up: a re-run says what can be done
-            if now.transaction_file != one.dataset.opened[1].manifest.transaction_file:
-                self.cards.remove(one)
+            if now.transaction_file != card.dataset.opened[1].manifest.transaction_file:
+                self.cards.remove(card)
 
     def remove(self, card_id: str) -> int:
         """Remove a card and return the number of its files that were deleted."""
@@ -189,9 +189,12 @@ class StagingArea:
 
     def earlier(self, card_id: str) -> None:
         """Move a card one position up in the order of commits."""
-        at = self.cards.index(self.card(card_id))
-        if at:
-            self.cards[at - 1], self.cards[at] = self.cards[at], self.cards[at - 1]
+        position = self.cards.index(self.card(card_id))
+        if position:
+            self.cards[position - 1], self.cards[position] = (
+                self.cards[position],
+                self.cards[position - 1],
+            )
 
     def prepare(self, card_id: str, reporter: ProgressReporter, engine: str | None = None) -> None:
         """Execute the edit of a card, on its planned engine or on another one."""
@@ -244,32 +247,34 @@ class StagingArea:
         with self.alone(reporter):
             cards = self.open_cards
             self._check_reversible()
-            if not cards or any(one.action is not None for one in cards):
+            if not cards or any(card.action is not None for card in cards):
                 raise InvalidInputError(
                     "tags, branches and clean-ups cannot be part of a transaction"
                 )
             self._bring_together(cards, reporter)
-            stages = [one.stage for one in cards if one.stage is not None]
+            stages = [card.stage for card in cards if card.stage is not None]
             joined = stages[0].joined(*stages[1:])
             reporter.phase("committing")
             try:
                 version = joined.commit(message or cards[0].message or None)
             except CommitStateUnknownError as error:
-                for one in cards:
-                    one.stage = joined
-                    one.fail(error, UNKNOWN)
+                for card in cards:
+                    card.stage = joined
+                    card.fail(error, UNKNOWN)
             except LanceError as error:
-                for one in cards:
-                    one.fail(error)
+                for card in cards:
+                    card.fail(error)
             else:
-                for one in cards:
-                    one.land(version)
+                for card in cards:
+                    card.land(version)
                 record(*cards)
             return cards
 
     def why_not_each(self) -> str:
         """Return why the open cards cannot be committed at once; empty if they can."""
-        final = [one for one in self.open_cards if one.review is not None and one.review.is_final]
+        final = [
+            card for card in self.open_cards if card.review is not None and card.review.is_final
+        ]
         if not final:
             return ""
         return f"“{title_of(final[0].form)}” cannot be undone: commit it by itself in the Stage tab"
@@ -281,19 +286,19 @@ class StagingArea:
 
     def _bring_together(self, cards: Sequence[Card], reporter: ProgressReporter) -> None:
         """Prepare all cards on the same version."""
-        newest = max(one.dataset.version for one in cards)
-        for one in cards:
-            if one.state == FAILED or one.dataset.version != newest:
-                one.rerun(reporter)
-            if one.stage is None:
-                one.prepare(reporter, run_large=True)
+        newest = max(card.dataset.version for card in cards)
+        for card in cards:
+            if card.state == FAILED or card.dataset.version != newest:
+                card.rerun(reporter)
+            if card.stage is None:
+                card.prepare(reporter, run_large=True)
 
     def preview(self) -> StagePreview | None:
         """Preview a commit of all cards as one version; None if they cannot be joined."""
-        stages = [one.stage for one in self.open_cards if one.stage is not None]
+        stages = [card.stage for card in self.open_cards if card.stage is not None]
         if len(stages) != len(self.open_cards) or not stages:
             return None
-        if len({one.read_version for one in stages}) > 1 or self._problem(stages):
+        if len({stage.read_version for stage in stages}) > 1 or self._problem(stages):
             return None
         return stages[0].joined(*stages[1:]).preview()
 
@@ -302,12 +307,14 @@ class StagingArea:
         cards = self.open_cards
         if len(cards) < 2:
             return "only one card is staged" if cards else "no card is staged"
-        if any(one.action is not None for one in cards):
+        if any(card.action is not None for card in cards):
             return "tags, branches and clean-ups cannot be part of a transaction"
-        if len({one.dataset.branch for one in cards}) > 1:
+        if len({card.dataset.branch for card in cards}) > 1:
             return "they are on different branches"
-        stages = [one.stage for one in cards if one.stage is not None and one.stage.state == "open"]
-        if len({one.read_version for one in stages}) > 1:
+        stages = [
+            card.stage for card in cards if card.stage is not None and card.stage.state == "open"
+        ]
+        if len({stage.read_version for stage in stages}) > 1:
             return ""  # brought to one version first
         return self._problem(stages)
 
@@ -341,15 +348,15 @@ def record(*cards: Card) -> None:
     card = cards[0]
     if card.state != COMMITTED:
         return
-    what = " + ".join(title_of(one.form) for one in cards)
+    title = " + ".join(title_of(card.form) for card in cards)
     place, branch = None, card.dataset.branch
     undo = None if card.action is None else card.action.undo
     if card.version is not None:
         place = branch, card.version
-        undo = RestoreUndo(branch, card.version, what)
-    lines = [code_of(one) for one in cards]
-    code = {key: "\n".join(one[key] for one in lines) for key in ("python", "magic")}
-    operations_log_of(card.dataset.uri).record(what, code, undo, place)
+        undo = RestoreUndo(branch, card.version, title)
+    lines = [code_of(card) for card in cards]
+    code = {key: "\n".join(line[key] for line in lines) for key in ("python", "magic")}
+    operations_log_of(card.dataset.uri).record(title, code, undo, place)
 
 
 def staging_area_of(dataset: LanceDataset) -> StagingArea:
@@ -357,7 +364,9 @@ def staging_area_of(dataset: LanceDataset) -> StagingArea:
     uri = _key(dataset.uri)
     area = _AREAS.setdefault(uri, StagingArea())
     _AREAS.move_to_end(uri)
-    idle = [key for key, one in _AREAS.items() if not one.cards and one is not area]
+    idle = [
+        key for key, other_area in _AREAS.items() if not other_area.cards and other_area is not area
+    ]
     for key in idle[: max(0, len(_AREAS) - MAX_AREAS)]:
         del _AREAS[key]
     return area

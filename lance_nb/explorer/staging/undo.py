@@ -156,8 +156,8 @@ class TagUndo:
 
     def reason(self, dataset: LanceDataset) -> str:
         """Return why it cannot be done now; empty if it can."""
-        found = dataset.tags.list().get(self.name)
-        now = None if found is None else (found.get("branch"), int(found["version"]))
+        tag_record = dataset.tags.list().get(self.name)
+        now = None if tag_record is None else (tag_record.get("branch"), int(tag_record["version"]))
         if now != self.after:
             return f"tag {text.name(self.name)} has changed since"
         return "" if self.before is None else _why_not_there(dataset, self.before)
@@ -204,8 +204,8 @@ class BranchUndo:
             return taken if is_there else _why_not_there(dataset, self.fork)
         if not is_there:
             return f"branch {name} no longer exists"
-        found = dataset.branches.explain_delete(self.name, users=False)
-        own = [one for one in found.versions if one > self.fork[1]]
+        deletion = dataset.branches.explain_delete(self.name, users=False)
+        own = [version for version in deletion.versions if version > self.fork[1]]
         return f"branch {name} has {text.plural(len(own), 'version')} of its own" if own else ""
 
     def run(self, dataset: LanceDataset, progress: Progress) -> Undone:
@@ -240,8 +240,8 @@ class NoteUndo:
 
     def _metadata(self, dataset: LanceDataset) -> dict[str, str] | None:
         owner = dataset.tags if self.kind == "tag" else dataset.branches
-        found = owner.list().get(self.name)
-        return None if found is None else dict(found.get("metadata") or {})
+        record = owner.list().get(self.name)
+        return None if record is None else dict(record.get("metadata") or {})
 
     def reason(self, dataset: LanceDataset) -> str:
         """Return why it cannot be done now; empty if it can."""
@@ -253,8 +253,8 @@ class NoteUndo:
     def run(self, dataset: LanceDataset, progress: Progress) -> Undone:
         """Write it. Raises LanceError."""
         metadata = self._metadata(dataset) or {}
-        kept = {key: value for key, value in metadata.items() if key != NOTE}
-        written = kept | ({NOTE: self.before} if self.before else {})
+        remaining = {key: value for key, value in metadata.items() if key != NOTE}
+        written = remaining | ({NOTE: self.before} if self.before else {})
         owner = dataset.tags if self.kind == "tag" else dataset.branches
         owner.replace_metadata(self.name, written)
         noun = "tags" if self.kind == "tag" else "branches"

@@ -33,10 +33,10 @@ def unfinished_jobs(dataset: LanceDataset) -> list[dict[str, Any]]:
     Keys: id, title, lines, problem (why it cannot be resumed, or None), code.
     """
     try:
-        found = _entries(dataset)
+        entries = _entries(dataset)
     except LanceError:  # the folder of the journal cannot be used: jobs say so when they run
         return []
-    return [_json(dataset, one) for one in found[:MAX_SHOWN]]
+    return [_json(dataset, entry) for entry in entries[:MAX_SHOWN]]
 
 
 def resume_job(
@@ -48,11 +48,13 @@ def resume_job(
     """
     entry = _entry(dataset, operation_id)
     options = dataset.opened[0].storage_options
-    made = spark.resume(operation_id, options, progress=reporter.run, stop=reporter.is_stopped)
-    what = f"{_title(entry)} (resumed)"
-    undo = RestoreUndo(made.branch, made.version, what)
-    operations_log_of(dataset.uri).record(what, _code(entry), undo, (made.branch, made.version))
-    return made
+    result = spark.resume(operation_id, options, progress=reporter.run, stop=reporter.is_stopped)
+    title = f"{_title(entry)} (resumed)"
+    undo = RestoreUndo(result.branch, result.version, title)
+    operations_log_of(dataset.uri).record(
+        title, _code(entry), undo, (result.branch, result.version)
+    )
+    return result
 
 
 def forget_job(dataset: LanceDataset, operation_id: str) -> None:
@@ -62,13 +64,13 @@ def forget_job(dataset: LanceDataset, operation_id: str) -> None:
 
 def _entries(dataset: LanceDataset) -> list[Entry]:
     uri = without_url_secrets(PinnedVersion.of(dataset).uri)
-    return [one for one in spark.unfinished() if one.uri == uri and not one.running_in]
+    return [entry for entry in spark.unfinished() if entry.uri == uri and not entry.running_in]
 
 
 def _entry(dataset: LanceDataset, operation_id: str) -> Entry:
-    for one in _entries(dataset):
-        if one.operation_id == operation_id:
-            return one
+    for entry in _entries(dataset):
+        if entry.operation_id == operation_id:
+            return entry
     raise InvalidInputError("this job is over, or runs again: look at the newest version")
 
 

@@ -95,11 +95,11 @@ def render_refs(dataset: Source) -> StaticRendering:
         lines.append(("branch", text.name(name), f"from {fork}{mark}"))
     for name, about in sorted(tags.items())[:MAX_RENDERED]:
         lines.append(("tag", text.name(name), text.ref_label(about["branch"], about["version"])))
-    said = f"{text.count(len(branches))} besides {MAIN}, {text.plural(len(tags), 'tag')}"
-    left = sum(max(0, len(one) - MAX_RENDERED) for one in (branches, tags))
+    words_shown = f"{text.count(len(branches))} besides {MAIN}, {text.plural(len(tags), 'tag')}"
+    left = sum(max(0, len(records) - MAX_RENDERED) for records in (branches, tags))
     return render_table(
         f"Branches and tags of {text.name(dataset.name)}",
-        (said,),
+        (words_shown,),
         (("", "name", "where"), lines),
         note=f"{text.count(left)} more" if left else "",
     )
@@ -159,7 +159,7 @@ class RefHandlers(RequestHandlers):
         names = args.get("names")
         if not isinstance(names, list) or len(names) > MAX_HEADS:
             raise InvalidInputError(f"names must be a list of up to {MAX_HEADS}")
-        checked = [_name_or_main({"name": one}) for one in names]
+        checked = [_name_or_main({"name": name}) for name in names]
         dataset, book = self.session.dataset, self._records()
         return Job(lambda _progress: Answer({"heads": branch_heads(dataset, book, checked)}))
 
@@ -176,14 +176,14 @@ class RefHandlers(RequestHandlers):
     def on_check(self, args: Mapping[str, Any]) -> Answer:
         """Check a form while it is filled in, and list the consequences."""
         kind, action = kind_of(args), words(args, "action", 20)
-        name, at = words(args, "name", MAX_NAME), words(args, "at", refs.MAX_CHARS)
+        name, place_text = words(args, "name", MAX_NAME), words(args, "at", refs.MAX_CHARS)
         dataset, book = self.session.dataset, self._records()
         reason = name_problem(book, kind, name) if action == "create" else ""
-        found: dict[str, Any] = {"reason": reason, "problem": "", "place": None, "code": None}
+        state: dict[str, Any] = {"reason": reason, "problem": "", "place": None, "code": None}
         try:
-            source = refs.resolve(dataset, at)
+            source = refs.resolve(dataset, place_text)
         except LanceError as error:
-            return Answer({**found, "problem": text.line(str(error), 300), "consequences": []})
+            return Answer({**state, "problem": text.line(str(error), 300), "consequences": []})
         place = (source.branch, source.version)
         if action == "create":
             effects = consequences.of_creating(book, kind, place, source.count_rows())
@@ -196,10 +196,10 @@ class RefHandlers(RequestHandlers):
                 self._latest(book, name),
                 is_missing=is_missing(dataset, tag_place(book.tags[name])),
             )
-        found["place"] = place_json(place)
+        state["place"] = place_json(place)
         if name and not reason:
-            found["code"] = change_code(dataset, kind, action, name, place)
-        return Answer({**found, "consequences": [one.to_json() for one in effects]})
+            state["code"] = change_code(dataset, kind, action, name, place)
+        return Answer({**state, "consequences": [effect.to_json() for effect in effects]})
 
     def on_explain(self, args: Mapping[str, Any]) -> Job:
         """List the consequences of deleting a ref."""
@@ -229,14 +229,19 @@ class RefHandlers(RequestHandlers):
                 )
                 (head,) = branch_heads(dataset, book, [name])
                 parent = _latest(dataset, fork_of(book.branches[name])[0])
-                here = dataset.branch == name
-                effects = consequences.of_deleting_branch(book, deletion, parent, stands_here=here)
+                is_own = dataset.branch == name
+                effects = consequences.of_deleting_branch(
+                    book, deletion, parent, stands_here=is_own
+                )
                 review = review_of_branch(deletion, effects)
                 seen = identity_of(book.branches[name], head)
             return Answer(
                 {
-                    "consequences": [one.to_json() for one in review.consequences],
-                    "refused": any(one.level == consequences.STOP for one in review.consequences),
+                    "consequences": [consequence.to_json() for consequence in review.consequences],
+                    "refused": any(
+                        consequence.level == consequences.STOP
+                        for consequence in review.consequences
+                    ),
                     "seen": seen,
                     "typed": review.typed,
                     "button": review.button,
@@ -336,9 +341,9 @@ class RefChangeHandlers(RequestHandlers):
         if kind == "branch":
             undo = BranchUndo(name, place, is_created=True)
         self._record(f"Create {kind} {name}", kind, ("create", name, place), undo)
-        there = (name, place[1]) if kind == "branch" else place
+        target = (name, place[1]) if kind == "branch" else place
         shown = f"{kind.capitalize()} {text.name(name)} was created at {text.ref_label(*place)}."
-        return self._done(shown, there)
+        return self._done(shown, target)
 
     def on_move(self, args: Mapping[str, Any]) -> Answer:
         """Move a tag from where it was seen."""
@@ -382,8 +387,8 @@ class RefChangeHandlers(RequestHandlers):
         def work(progress: Progress) -> Answer:
             if kind == "tag":
                 dataset.tags.delete(name, expected=tagged)
-                what = "delete", name, None
-                self._record(f"Delete tag {name}", kind, what, TagUndo(name, tagged, None))
+                change = "delete", name, None
+                self._record(f"Delete tag {name}", kind, change, TagUndo(name, tagged, None))
                 return self._done(f"Tag {text.name(name)} was deleted.", None)
             fork = self._check_branch(name, seen)
             deletion = dataset.branches.explain_delete(name, users=False)
@@ -393,19 +398,21 @@ class RefChangeHandlers(RequestHandlers):
             dataset.branches.delete(name, progress=progress)
             undo = undo_of_branch_deletion(deletion, fork)
             self._record(f"Delete branch {name}", kind, ("delete", name, None), undo)
-            there = None
+            target = None
             if dataset.branch == name:
-                there = self._leave(fork)
+                target = self._leave(fork)
             self.session.forget(name)
-            return self._done(f"Branch {text.name(name)} was deleted.", there)
+            return self._done(f"Branch {text.name(name)} was deleted.", target)
 
         return Job(work)
 
-    def _record(self, what: str, kind: str, act: tuple[str, str, Place | None], undo: Undo) -> None:
+    def _record(
+        self, title: str, kind: str, act: tuple[str, str, Place | None], undo: Undo
+    ) -> None:
         """Record an act in the log of operations."""
         dataset = self.session.dataset
         code = change_code(dataset, kind, *act)
-        operations_log_of(dataset.uri).record(what, code, undo)
+        operations_log_of(dataset.uri).record(title, code, undo)
 
     def _leave(self, fork: Place) -> Place:
         """Go to the version that the branch started from, or to main if that fails."""
@@ -427,11 +434,11 @@ class RefChangeHandlers(RequestHandlers):
             )
         return fork_of(record)
 
-    def _done(self, words: str, there: Place | None) -> Answer:
+    def _done(self, words: str, target: Place | None) -> Answer:
         return Answer(
             {
                 "words": words,
-                "place": None if there is None else place_json(there),
+                "place": None if target is None else place_json(target),
                 "parts": self.session.parts_json(("timeline", "card")),
             }
         )
@@ -461,5 +468,7 @@ class RefsManager(LanceWidget):
     def request_handlers(cls, session: Session) -> dict[str, Handler]:
         """Return the requests about tags and branches."""
         handlers = (RefHandlers, RefChangeHandlers, MergeHandlers)
-        found = {kind: do for one in handlers for kind, do in session.keep(one).handlers().items()}
-        return found | {"refs.merge": logged(session, found["refs.merge"])}
+        handlers_by_kind = {
+            kind: do for widget in handlers for kind, do in session.keep(widget).handlers().items()
+        }
+        return handlers_by_kind | {"refs.merge": logged(session, handlers_by_kind["refs.merge"])}

@@ -107,8 +107,8 @@ class ChangeHandlers(RequestHandlers):
 
     def on_place(self, args: Mapping[str, Any]) -> Answer:
         """Tell which version a typed ref names, and the numbers from there to B with it."""
-        found = refs.resolve(self.session.dataset, words(args, "ref", refs.MAX_CHARS))
-        place = {"branch": found.branch, "version": found.version}
+        resolved = refs.resolve(self.session.dataset, words(args, "ref", refs.MAX_CHARS))
+        place = {"branch": resolved.branch, "version": resolved.version}
         counts = None
         with suppress(LanceError):  # asked for alone, the numbers say what is wrong
             counts = self.on_counts({**args, "a": place}).result
@@ -119,8 +119,8 @@ class ChangeHandlers(RequestHandlers):
         diff, window, kinds = self._diff(args), window_of(args), kinds_of(args)
 
         def work(progress: Progress) -> Answer:
-            found = changed_rows(diff, window, kinds, progress)
-            return Answer(found.to_json(), found.page.buffers)
+            changed = changed_rows(diff, window, kinds, progress)
+            return Answer(changed.to_json(), changed.page.buffers)
 
         return Job(work)
 
@@ -147,9 +147,9 @@ class ChangeHandlers(RequestHandlers):
         kinds = None if args.get("kinds") is None else kinds_of(args)
 
         def work(_progress: Progress) -> Answer:
-            found = change_level(diff, level, start, limit, kinds)
-            page = change_page(found.window, start)
-            facts = {"num_rows": found.num_rows, "places": list(found.places)}
+            level_page = change_level(diff, level, start, limit, kinds)
+            page = change_page(level_page.window, start)
+            facts = {"num_rows": level_page.num_rows, "places": list(level_page.places)}
             return Answer(page.to_json() | facts, page.buffers)
 
         return Job(work)
@@ -196,7 +196,9 @@ class DiffView(LanceWidget):
         newer: Source
         if isinstance(a, Diff):
             opened = cast("OpenedSession", a.ends.source)
-            older, newer = (LanceDataset.from_opened(opened, one) for one in (a.ends.a, a.ends.b))
+            older, newer = (
+                LanceDataset.from_opened(opened, snapshot) for snapshot in (a.ends.a, a.ends.b)
+            )
             key = a.matched_by.key or None if key is None else key
         elif b is None:
             newer = open_source(a)

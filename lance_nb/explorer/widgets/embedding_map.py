@@ -166,8 +166,8 @@ class MapHandlers(RequestHandlers):
         """Return the columns that a map can be made of."""
         source = self.source(args)
         schema = source.schema
-        keys = [one.name for one in schema
-                if pa.types.is_integer(one.type) or cells.is_text(one.type)]  # fmt: skip
+        keys = [field.name for field in schema
+                if pa.types.is_integer(field.type) or cells.is_text(field.type)]  # fmt: skip
         stored = coordinate_columns(schema)
         vectors = [name for name in vector_columns(schema) if stored.get(name) is None]
         return Answer(
@@ -210,17 +210,21 @@ class MapHandlers(RequestHandlers):
         return Job(work)
 
     def _placed(
-        self, place: Place, source: ScannedSource, which: tuple[str, str], progress: Progress
+        self,
+        place: Place,
+        source: ScannedSource,
+        column_and_method: tuple[str, str],
+        progress: Progress,
     ) -> PlacedMap:
         """Place the rows of a version by a column and a layout."""
         plane: Plane
-        if which in self._planes:
-            plane, divisor = self._planes[which]
+        if column_and_method in self._planes:
+            plane, divisor = self._planes[column_and_method]
             for held in self._kept.values():
                 if held.place == place and held.points.plane is plane:
                     return PlacedMap(place, held.points, held.colouring)
         else:
-            column, layout = which
+            column, layout = column_and_method
             if layout.startswith(STORED):
                 plane = read_stored_layout(source, column, layout.removeprefix(STORED), progress)
             elif layout == NEIGHBOURS:
@@ -228,7 +232,7 @@ class MapHandlers(RequestHandlers):
             else:
                 plane = fit_projection(source, column, progress)
             divisor = divisor_of(source.stats().num_rows)
-            self._planes[which] = plane, divisor
+            self._planes[column_and_method] = plane, divisor
         divisor = max(divisor, divisor_of(source.stats().num_rows))
         if isinstance(plane, NeighbourLayout):
             progress = share_of(progress, FITTED, STEPS)
@@ -238,11 +242,11 @@ class MapHandlers(RequestHandlers):
     def _fitted(self, source: ScannedSource, column: str, progress: Progress) -> NeighbourLayout:
         """Return the layout that was kept, else compute it."""
         dimension = vector_field(source, column).type.list_size
-        kept = None
+        layout = None
         if self._layouts is not None and self._is_kept(column):
             data = self._layouts.read(self._file(column), FILE_BYTES)
-            kept = None if data is None else read_layout(data, column, dimension)
-        return kept or fit_layout(source, column, share_of(progress, 0, FITTED))
+            layout = None if data is None else read_layout(data, column, dimension)
+        return layout or fit_layout(source, column, share_of(progress, 0, FITTED))
 
     def _is_kept(self, column: str) -> bool:
         try:
@@ -274,9 +278,11 @@ class MapHandlers(RequestHandlers):
         source, plane = self.session.open(held.place), held.points.plane
         if not isinstance(source, LanceDataset):
             raise NotSupportedError(f"{type(source).__name__} cannot be written")
-        kept = coordinate_field(words(args, "name", MAX_NAME).strip(), plane.column)
-        if kept.name in source.schema.names:
-            raise InvalidInputError(f"there is a column {kept.name!r} already: choose another name")
+        coordinates = coordinate_field(words(args, "name", MAX_NAME).strip(), plane.column)
+        if coordinates.name in source.schema.names:
+            raise InvalidInputError(
+                f"there is a column {coordinates.name!r} already: choose another name"
+            )
         is_new = branch is not None and branch != source.branch
         if not is_new and source.version != source.latest_version:
             raise InvalidInputError(
@@ -287,10 +293,10 @@ class MapHandlers(RequestHandlers):
         def work(progress: Progress) -> Answer:
             dataset = source.create_branch(branch) if is_new and branch else source
             try:
-                rows = coordinate_batches(scanned_source(source), plane, kept, progress)
-                reader = pa.RecordBatchReader.from_batches(pa.schema([kept]), rows)
+                rows = coordinate_batches(scanned_source(source), plane, coordinates, progress)
+                reader = pa.RecordBatchReader.from_batches(pa.schema([coordinates]), rows)
                 stage = dataset.stage().add_columns(reader)
-                form = EditForm(COORDINATES, {"name": kept.name, "column": plane.column})
+                form = EditForm(COORDINATES, {"name": coordinates.name, "column": plane.column})
                 card = staging_area_of(dataset).adopt(stage, form)
             except LanceError:
                 if is_new:
@@ -304,13 +310,13 @@ class MapHandlers(RequestHandlers):
         """Return the categories that have colours, so that they keep them in other versions."""
         for held in reversed(self._kept.values()):
             if held.colouring.column == colour and held.points.plane.column == column:
-                return [one.label for one in held.colouring.legend if one.code < len(
+                return [entry.label for entry in held.colouring.legend if entry.code < len(
                     held.colouring.values)]  # fmt: skip
         return []
 
     def _which(self, held: PlacedMap) -> tuple[str, str]:
         """Return the column and the layout of a map."""
-        return next(which for which, (plane, _) in self._planes.items()
+        return next(key for key, (plane, _) in self._planes.items()
                     if plane is held.points.plane)  # fmt: skip
 
     def _at(self, args: Mapping[str, Any]) -> PlacedMap:
@@ -373,10 +379,10 @@ class MapHandlers(RequestHandlers):
         held, place, match = self._at(args), place_of(args), _optional(args, "match")
         before = scanned_source(self.session.open(place))
         after = scanned_source(self.session.open(held.place))
-        which, colour = self._which(held), held.colouring
+        key, colour = self._which(held), held.colouring
 
         def work(progress: Progress) -> Answer:
-            earlier = self._placed(place, before, which, progress)
+            earlier = self._placed(place, before, key, progress)
             if match is not None and max(earlier.points.divisor, held.points.divisor) > 1:
                 raise NotSupportedError("a key column is compared where every row is placed")
             if earlier.points.divisor != held.points.divisor:
@@ -387,12 +393,12 @@ class MapHandlers(RequestHandlers):
                 point_keys(before, earlier.points, match, progress),
                 point_keys(after, held.points, match, progress),
             )
-            both = (earlier.colouring, colour) if colour.kind == "category" else None
-            found = compare_points(earlier.points, held.points, keys, both)
-            held.changes, held.earlier = found, earlier
+            colourings = (earlier.colouring, colour) if colour.kind == "category" else None
+            changes = compare_points(earlier.points, held.points, keys, colourings)
+            held.changes, held.earlier = changes, earlier
             result = {
-                "counts": found.to_json(),
-                "groups": changes_by_code(found, *both) if both else {},
+                "counts": changes.to_json(),
+                "groups": changes_by_code(changes, *colourings) if colourings else {},
                 "words": _matching(after, match),
                 "a": text.ref_label(*place),
                 "b": text.ref_label(*held.place),
@@ -400,9 +406,9 @@ class MapHandlers(RequestHandlers):
             return Answer(
                 result,
                 (
-                    found.states.tobytes(),
-                    earlier.points.xy[found.removed].tobytes(),
-                    _moves(earlier.points, held.points, found).tobytes(),
+                    changes.states.tobytes(),
+                    earlier.points.xy[changes.removed].tobytes(),
+                    _moves(earlier.points, held.points, changes).tobytes(),
                 ),
             )
 
@@ -414,8 +420,8 @@ class MapHandlers(RequestHandlers):
         places = held.points.inside(polygon)
         bits = np.zeros(held.points.num_points, np.bool_)
         bits[places] = True
-        said = f"{text.plural(places.size, 'row')} in the outline on the map"
-        return self._chosen(held, held.points.ids[places], said, np.packbits(
+        words_shown = f"{text.plural(places.size, 'row')} in the outline on the map"
+        return self._chosen(held, held.points.ids[places], words_shown, np.packbits(
             bits, bitorder="little").tobytes())  # fmt: skip
 
     def on_group(self, args: Mapping[str, Any]) -> Answer:
@@ -424,17 +430,17 @@ class MapHandlers(RequestHandlers):
         if kind == "code":
             code = integer(args, "code", low=0, high=255)
             chosen = held.colouring.codes == code
-            labels = [one.label for one in held.colouring.legend if one.code == code]
-            said = f"{text.plural(int(chosen.sum()), 'row')} with {', '.join(labels)}"
-            return self._chosen(held, held.points.ids[chosen], said)
+            labels = [entry.label for entry in held.colouring.legend if entry.code == code]
+            words_shown = f"{text.plural(int(chosen.sum()), 'row')} with {', '.join(labels)}"
+            return self._chosen(held, held.points.ids[chosen], words_shown)
         if kind == "cluster":
             return self._chosen_cluster(held, integer(args, "code", low=0, high=254))
         if held.changes is None or held.earlier is None:
             raise InvalidInputError("this map is not compared with another version")
         if kind == "removed":
             ids = held.earlier.points.ids[held.changes.removed]
-            said = f"{text.plural(ids.size, 'row')} removed later"
-            return self._chosen(held.earlier, ids, said)
+            words_shown = f"{text.plural(ids.size, 'row')} removed later"
+            return self._chosen(held.earlier, ids, words_shown)
         if kind not in _BITS:
             raise InvalidInputError(
                 "kind must be code, cluster, arrived, moved, relabelled or removed"
@@ -446,12 +452,12 @@ class MapHandlers(RequestHandlers):
         if held.clusters is None:
             raise InvalidInputError("the groups of this map have no labels")
         chosen = held.clusters.codes == code
-        labels = [one.label for one in held.clusters.entries if one.code == code]
-        said = f"{text.plural(int(chosen.sum()), 'row')} of the group {', '.join(labels)}"
-        return self._chosen(held, held.points.ids[chosen], said)
+        labels = [entry.label for entry in held.clusters.entries if entry.code == code]
+        words_shown = f"{text.plural(int(chosen.sum()), 'row')} of the group {', '.join(labels)}"
+        return self._chosen(held, held.points.ids[chosen], words_shown)
 
     def _chosen(
-        self, held: PlacedMap, ids: npt.NDArray[np.uint64], said: str, *buffers: bytes
+        self, held: PlacedMap, ids: npt.NDArray[np.uint64], words_shown: str, *buffers: bytes
     ) -> Answer:
         """Keep rows for the grid and return their key, and what they are in words."""
         branch, version = held.place
@@ -461,7 +467,7 @@ class MapHandlers(RequestHandlers):
                 "version": version,
                 "rows": self.session.row_orders.keep_rows(held.place, ids),
                 "num_rows": int(ids.size),
-                "label": said,
+                "label": words_shown,
             },
             buffers,
         )
@@ -474,8 +480,8 @@ class MapHandlers(RequestHandlers):
             raise NotFoundError(f"the map has no point {index:,}")
         source = scanned_source(self.session.open(held.place))
         row_id = int(held.points.ids[index])
-        names = [one.name for one in source.schema
-                 if not pa.types.is_fixed_size_list(one.type)][:MAX_CELLS]  # fmt: skip
+        names = [field.name for field in source.schema
+                 if not pa.types.is_fixed_size_list(field.type)][:MAX_CELLS]  # fmt: skip
         row = source.take_rows([row_id], columns=names)
         if not row.num_rows:
             raise NotFoundError(f"row {row_id} no longer exists")
@@ -484,8 +490,8 @@ class MapHandlers(RequestHandlers):
             values = cells.plain(column)
             if picture is None and cells.is_binary(values.type):
                 picture = next(iter(media.thumbnails(values)), None)
-            said = cells.scalar_text(values[0], CELL_BYTES)
-            shown.append({"name": text.name(name), "text": text.line(said, CELL_BYTES)})
+            value_text = cells.scalar_text(values[0], CELL_BYTES)
+            shown.append({"name": text.name(name), "text": text.line(value_text, CELL_BYTES)})
         result = {"index": index, "row_id": row_id, "cells": shown}
         if picture is None:
             return Answer(result)
@@ -504,12 +510,12 @@ def _coloured(
     source: ScannedSource,
     held: PlacedMap,
     colour: str | None,
-    known: list[str],
+    known_values: list[str],
     progress: Progress,
 ) -> Colouring:
     if colour is None:
         return plain_colouring(held.points)
-    return colour_points(source, held.points, colour, progress, known)
+    return colour_points(source, held.points, colour, progress, known_values)
 
 
 def _sized(
@@ -530,11 +536,11 @@ def _matching(source: ScannedSource, match: str | None) -> str:
     )
 
 
-def _moves(a: PointSet, b: PointSet, found: PointChanges) -> npt.NDArray[np.uint16]:
+def _moves(a: PointSet, b: PointSet, changes: PointChanges) -> npt.NDArray[np.uint16]:
     """Return where the points that moved come from and where they are, spread over all."""
-    moved = np.flatnonzero(found.states & MOVED)
+    moved = np.flatnonzero(changes.states & MOVED)
     moved = moved[:: max(1, -(-moved.size // MAX_MOVES))]
-    return np.hstack([a.xy[found.origin[moved]], b.xy[moved]])
+    return np.hstack([a.xy[changes.origin[moved]], b.xy[moved]])
 
 
 def _polygon(value: object) -> npt.NDArray[np.float64]:
@@ -545,7 +551,9 @@ def _polygon(value: object) -> npt.NDArray[np.float64]:
         if (
             not isinstance(corner, list)
             or len(corner) != 2
-            or not all(isinstance(one, (int, float)) and abs(one) < MAX_COUNT for one in corner)
+            or not all(
+                isinstance(number, (int, float)) and abs(number) < MAX_COUNT for number in corner
+            )
         ):
             raise InvalidInputError("a point of the polygon must be a pair of numbers [x, y]")
     return np.array(value, np.float64)

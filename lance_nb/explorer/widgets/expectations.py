@@ -110,17 +110,17 @@ class CheckHandlers(RequestHandlers):
         def work(_progress: Progress) -> Answer:
             if not hasattr(self.session.dataset, "opened"):
                 return Answer({"key": "", "branch": branch, "expectations": [], "problems": []})
-            found = self._newest(branch)
-            dataset, configured = found.newest, found.configured
+            newest = self._newest(branch)
+            dataset, configured = newest.newest, newest.configured
             return Answer(
                 {
-                    "key": found.key,
+                    "key": newest.key,
                     "branch": branch,
                     "version": dataset.version,
                     "expectations": [
-                        {"name": one.name, "kind": one.kind,
-                         "statement": text.line(one.statement, shown.STATEMENT_CHARS)}
-                        for one in configured.expectations.values()
+                        {"name": expectation.name, "kind": expectation.kind,
+                         "statement": text.line(expectation.statement, shown.STATEMENT_CHARS)}
+                        for expectation in configured.expectations.values()
                     ],
                     "problems": [
                         {"name": name, "label": text.name(name), "problem": text.line(problem)}
@@ -129,9 +129,9 @@ class CheckHandlers(RequestHandlers):
                     "gate": configured.is_gated,
                     "is_watched": _is_watched(dataset),
                     "columns": [
-                        {"name": one.name, "label": text.name(one.name),
-                         "type": type_label(one.type)}
-                        for one in list(dataset.schema)[:MAX_COLUMNS]
+                        {"name": field.name, "label": text.name(field.name),
+                         "type": type_label(field.type)}
+                        for field in list(dataset.schema)[:MAX_COLUMNS]
                     ],
                 }
             )  # fmt: skip
@@ -143,7 +143,7 @@ class CheckHandlers(RequestHandlers):
         branch, numbers = _branch_of(args), args.get("numbers")
         if not isinstance(numbers, list) or len(numbers) > MAX_NUMBERS:
             raise InvalidInputError(f"numbers must be a list of up to {MAX_NUMBERS} versions")
-        wanted = [integer({"n": one}, "n", low=0, high=MAX_COUNT) for one in numbers]
+        numbers_asked = [integer({"n": number}, "n", low=0, high=MAX_COUNT) for number in numbers]
         is_asked = args.get("read") is True
 
         def work(progress: Progress) -> Answer:
@@ -151,8 +151,8 @@ class CheckHandlers(RequestHandlers):
                 watched = self._watched.get(branch) or self._newest(branch)
                 marks = []
                 try:
-                    for done, number in enumerate(wanted):
-                        tick = partial(progress, done, len(wanted))
+                    for done, number in enumerate(numbers_asked):
+                        tick = partial(progress, done, len(numbers_asked))
                         tick()
                         marks.append(self._mark(watched, branch, number, is_asked, tick))
                 finally:
@@ -181,7 +181,7 @@ class CheckHandlers(RequestHandlers):
                 size = text.size(unread)
                 return number, "unchecked", f"not checked yet: {size} of files to look into"
             self._unasked_bytes += unread
-            mark = shown.mark_of(watched.checker.at(dataset, lambda *_: tick()))
+            mark = shown.mark_of(watched.checker.evaluate(dataset, lambda *_: tick()))
         except CancelledError:
             raise
         except LanceError as error:  # such as a version that is damaged, or was cleaned up
@@ -200,16 +200,16 @@ class CheckHandlers(RequestHandlers):
                 watched = self._newest(branch)
                 dataset = watched.newest.checkout_version((branch, version))
                 try:
-                    found = watched.checker.at(dataset, progress)
+                    result = watched.checker.evaluate(dataset, progress)
                 finally:
                     watched.checker.save()
-                self._marks[watched.key, branch, version] = mark = shown.mark_of(found)
+                self._marks[watched.key, branch, version] = mark = shown.mark_of(result)
             return Answer(
                 {
                     "key": watched.key,
                     "mark": mark,
-                    "outcomes": [shown.outcome_json(one) for one in found.outcomes],
-                    "sentence": text.line(found.sentence),
+                    "outcomes": [shown.outcome_json(outcome) for outcome in result.outcomes],
+                    "sentence": text.line(result.sentence),
                     "code": shown.check_code(branch, version),
                 }
             )
@@ -224,22 +224,22 @@ class CheckHandlers(RequestHandlers):
         def work(progress: Progress) -> Answer:
             with self._alone(progress):
                 watched = self._newest(branch)
-                found = watched.newest.expectations.bisect(name, bad=bad, progress=progress)
-                first = bad if found.first_bad is None else found.first_bad
+                bisection = watched.newest.expectations.bisect(name, bad=bad, progress=progress)
+                first = bad if bisection.first_bad is None else bisection.first_bad
                 outcome, sample = self._failing(watched, branch, first, name)
             return Answer(
                 {
                     "name": name,
                     "branch": branch,
-                    "sentence": text.line(found.sentence),
-                    "first_bad": found.first_bad,
-                    "last_good": found.last_good,
+                    "sentence": text.line(bisection.sentence),
+                    "first_bad": bisection.first_bad,
+                    "last_good": bisection.last_good,
                     "label": text.ref_label(branch, first),
                     "tried": [
-                        {"version": one.version, "holds": one.holds,
-                         "operation": text.name(one.operation or ""),
-                         "message": text.line(one.message or "", 200)}
-                        for one in found.tried
+                        {"version": trial.version, "holds": trial.holds,
+                         "operation": text.name(trial.operation or ""),
+                         "message": text.line(trial.message or "", 200)}
+                        for trial in bisection.tried
                     ],
                     "outcome": outcome,
                     "sample": sample,
@@ -269,7 +269,7 @@ class CheckHandlers(RequestHandlers):
         if name not in watched.configured.expectations:
             raise InvalidInputError(NO_EXPECTATION)
         checker = Checker(watched.newest, [name])
-        (outcome,) = checker.at(dataset).outcomes
+        (outcome,) = checker.evaluate(dataset).outcomes
         sample = None
         if outcome.status == "fail" and outcome.num_failed:
             own = checker.columns_of(name)
@@ -283,25 +283,25 @@ class CheckHandlers(RequestHandlers):
         """Check the form of a new expectation while it is filled in."""
         newest = self._branch_dataset(_branch_of(args))
         try:
-            one, name = _form_of(args)
-            check_usable(newest, one)
+            expectation, name = _form_of(args)
+            check_usable(newest, expectation)
             if name in newest.expectations.names():
                 raise InvalidInputError(f"there is an expectation {text.name(name)} already")
         except LanceError as error:
             return Answer({"problem": text.line(str(error)), "code": None})
-        return Answer({"problem": "", "code": shown.add_code(one, name)})
+        return Answer({"problem": "", "code": shown.add_code(expectation, name)})
 
     # --- writing ----------------------------------------------------------------------------------
 
     def on_add(self, args: Mapping[str, Any]) -> Job:
         """Add an expectation, as a new version."""
-        (one, name), branch = _form_of(args), _branch_of(args)
-        method, values, named = shown.add_call(one)
+        (expectation, name), branch = _form_of(args), _branch_of(args)
+        method, values, named = shown.add_call(expectation)
 
         def change(dataset: LanceDataset) -> tuple[str, dict[str, str]]:
-            given = {**named, "name": name}
-            made = getattr(dataset.expectations, method)(*values, **given)
-            return f"Add expectation {text.name(made)}", shown.add_code(one, name)
+            keywords = {**named, "name": name}
+            expectation = getattr(dataset.expectations, method)(*values, **keywords)
+            return f"Add expectation {text.name(expectation)}", shown.add_code(expectation, name)
 
         return self._change(branch, change)
 
@@ -321,8 +321,8 @@ class CheckHandlers(RequestHandlers):
 
         def change(dataset: LanceDataset) -> tuple[str, dict[str, str]]:
             dataset.expectations.set_gate(closed)
-            said = "Close" if closed else "Open"
-            return f"{said} the gate of staging", shown.gate_code(closed=closed)
+            title = "Close" if closed else "Open"
+            return f"{title} the gate of staging", shown.gate_code(closed=closed)
 
         return self._change(_branch_of(args), change)
 
@@ -334,12 +334,12 @@ class CheckHandlers(RequestHandlers):
 
         def work(_progress: Progress) -> Answer:
             dataset = self._branch_dataset(branch)
-            what, code = change(dataset)
-            undo = RestoreUndo(branch, dataset.version, what)
-            operations_log_of(dataset.uri).record(what, code, undo, (branch, dataset.version))
+            title, code = change(dataset)
+            undo = RestoreUndo(branch, dataset.version, title)
+            operations_log_of(dataset.uri).record(title, code, undo, (branch, dataset.version))
             label = text.ref_label(branch, dataset.version)
             return Answer(
-                {"words": f"{what}: {label}", "branch": branch, "version": dataset.version,
+                {"words": f"{title}: {label}", "branch": branch, "version": dataset.version,
                  "code": code}
             )  # fmt: skip
 
@@ -362,12 +362,15 @@ class CheckHandlers(RequestHandlers):
         """Return the expectations of the newest version of a branch, and keep them."""
         newest = self._branch_dataset(branch)
         configured = ConfiguredExpectations.of(newest.config())
-        listed = [f"{one.name}\0{one.to_json()}" for one in configured.expectations.values()]
+        listed = [
+            f"{expectation.name}\0{expectation.to_json()}"
+            for expectation in configured.expectations.values()
+        ]
         key = digest(*listed, "problems", *configured.problems)
-        known = self._watched.get(branch)
-        checker = Checker(newest) if known is None or known.key != key else known.checker
-        found = self._watched[branch] = Watched(key, newest, configured, checker)
-        return found
+        cached = self._watched.get(branch)
+        checker = Checker(newest) if cached is None or cached.key != key else cached.checker
+        watched = self._watched[branch] = Watched(key, newest, configured, checker)
+        return watched
 
 
 def _is_watched(dataset: LanceDataset) -> bool:
@@ -404,10 +407,13 @@ class ExpectationsPanel(LanceWidget):
         """Return the expectations as a table."""
         if self._error is not None or not isinstance(self.dataset, LanceDataset):
             return super().picture()
-        found = self.dataset.expectations
-        rows = [(name, text.line(one.statement)) for name, one in found.list().items()]
+        expectations = self.dataset.expectations
+        rows = [
+            (name, text.line(expectation.statement))
+            for name, expectation in expectations.list().items()
+        ]
         label = text.ref_label(self.dataset.branch, self.dataset.version)
-        gate = "closed: staging refuses a commit that breaks one" if found.gate else "open"
+        gate = "closed: staging refuses a commit that breaks one" if expectations.gate else "open"
         return render_table(
             f"Expectations of {text.name(self.dataset.name)} {label}",
             (f"the gate is {gate}",),

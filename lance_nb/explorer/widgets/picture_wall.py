@@ -85,19 +85,20 @@ class WallHandlers(RequestHandlers):
     def on_columns(self, args: Mapping[str, Any]) -> Answer:
         """Return the columns that a wall can be made of."""
         source = self.source(args)
-        flat = [one for one in source.schema
-                if not cells.is_nested(one.type) and not cells.is_binary(one.type)]  # fmt: skip
-        labels = [one for one in flat if _is_label(one.type)]
-        vectors = [one for one in source.schema if _is_vector(one.type)]
+        flat = [field for field in source.schema
+                if not cells.is_nested(field.type) and not cells.is_binary(field.type)]  # fmt: skip
+        labels = [field for field in flat if _is_label(field.type)]
+        vectors = [field for field in source.schema if _is_vector(field.type)]
         return Answer(
             {
                 "pictures": [_placed(source, name) for name in picture_columns(source)],
-                "captions": [_named(one.name) for one in flat],
-                "groups": [_named(one.name) for one in flat],
+                "captions": [_named(field.name) for field in flat],
+                "groups": [_named(field.name) for field in flat],
                 "vectors": [
-                    _placed(source, one.name) | {"metric": _metric(one.type)} for one in vectors
+                    _placed(source, field.name) | {"metric": _metric(field.type)}
+                    for field in vectors
                 ],
-                "labels": [_named(one.name) for one in labels],
+                "labels": [_named(field.name) for field in labels],
             }
         )
 
@@ -107,10 +108,12 @@ class WallHandlers(RequestHandlers):
         column, caption = words(args, "column", MAX_NAME), _optional(args, "caption")
         row = integer(args, "row", low=0, high=MAX_COUNT)
         rows = integer(args, "count", low=1, high=MAX_TILES)
-        found, sent = tiles(source, query, column, caption, range(row, row + rows))
+        found_tiles, sent = tiles(source, query, column, caption, range(row, row + rows))
         names = query.names(source)
-        at = names.index(column) if column in names else None
-        return Answer({"tiles": [one.to_json() for one in found], "at": at}, tuple(sent))
+        column_index = names.index(column) if column in names else None
+        return Answer(
+            {"tiles": [tile.to_json() for tile in found_tiles], "at": column_index}, tuple(sent)
+        )
 
     def on_changed(self, args: Mapping[str, Any]) -> Answer:
         """Return rows that changed, before and after."""
@@ -118,14 +121,14 @@ class WallHandlers(RequestHandlers):
         rows = integer(args, "count", low=1, high=MAX_TILES)
         column = words(args, "column", MAX_NAME)
         pairs, sent = changed_tiles(self._diff(args), column, range(row, row + rows))
-        shown = [[one.to_json() for one in pair] for pair in pairs]
+        shown = [[tile.to_json() for tile in pair] for pair in pairs]
         return Answer({"pairs": shown}, tuple(sent))
 
     def _diff(self, args: Mapping[str, Any]) -> Diff:
         ends = args.get("a"), args.get("b")
-        if not all(isinstance(one, Mapping) for one in ends):
+        if not all(isinstance(end, Mapping) for end in ends):
             raise InvalidInputError("a and b must be objects {branch, version}")
-        a, b = (place_of(one) for one in ends if isinstance(one, Mapping))
+        a, b = (place_of(place) for place in ends if isinstance(place, Mapping))
         return self.session.keep(DiffCache).diff(a, b, key_of(args))
 
     def on_groups(self, args: Mapping[str, Any]) -> Job:
@@ -147,17 +150,17 @@ class WallHandlers(RequestHandlers):
             raise InvalidInputError("threshold must be a number")
 
         def work(progress: Progress) -> Answer:
-            found = source.near_duplicates(
+            duplicates = source.near_duplicates(
                 vectors, threshold=threshold, filter=query.filter, progress=progress
             )
-            given = {"threshold": threshold, "filter": query.filter}
-            given = {name: one for name, one in given.items() if one is not None}
-            python = refs.opened(source).attribute("near_duplicates").call(vectors, **given)
+            arguments = {"threshold": threshold, "filter": query.filter}
+            arguments = {name: value for name, value in arguments.items() if value is not None}
+            python = refs.opened(source).attribute("near_duplicates").call(vectors, **arguments)
             flags = {"--by": vectors, "--where": query.filter}
             if threshold is not None:
                 flags["--threshold"] = str(threshold)
             code = offered(python, magic("duplicates", options=flags))
-            return self._kept(args, duplicate_sections(found, vectors), code)
+            return self._kept(args, duplicate_sections(duplicates, vectors), code)
 
         return Job(work)
 
@@ -167,20 +170,20 @@ class WallHandlers(RequestHandlers):
         vectors, label = words(args, "vectors", MAX_NAME), words(args, "label", MAX_NAME)
 
         def work(progress: Progress) -> Answer:
-            found = source.label_doubts(vectors, label, filter=query.filter, progress=progress)
-            given = {} if query.filter is None else {"filter": query.filter}
-            python = refs.opened(source).attribute("label_doubts").call(vectors, label, **given)
+            doubts = source.label_doubts(vectors, label, filter=query.filter, progress=progress)
+            arguments = {} if query.filter is None else {"filter": query.filter}
+            python = refs.opened(source).attribute("label_doubts").call(vectors, label, **arguments)
             flags = {"--by": vectors, "--where": query.filter}
             code = offered(python, magic("doubts", label, options=flags))
-            return self._kept(args, doubt_sections(found, label), code)
+            return self._kept(args, doubt_sections(doubts, label), code)
 
         return Job(work)
 
     def _kept(
-        self, args: Mapping[str, Any], found: Sections, code: dict[str, str] | None = None
+        self, args: Mapping[str, Any], sections: Sections, code: dict[str, str] | None = None
     ) -> Answer:
-        key = self.session.row_orders.keep_sections(place_of(args), found.order)
-        return Answer(found.to_json() | {"arranged": key, "code": code})
+        key = self.session.row_orders.keep_sections(place_of(args), sections.order)
+        return Answer(sections.to_json() | {"arranged": key, "code": code})
 
     def on_changes(self, args: Mapping[str, Any]) -> Job:
         """Find pictures that arrived, were removed or changed between two versions."""
@@ -189,17 +192,25 @@ class WallHandlers(RequestHandlers):
 
         def work(progress: Progress) -> Answer:
             progress(0, 0)
-            found = picture_changes(diff, column)
-            kept = self.session.row_orders
-            arrived, removed = found.arrived.num_rows, found.removed.num_rows
-            said = f"{arrived:,} arrived, {removed:,} removed, {found.num_changed:,} changed"
-            cut = "; the first of each are shown" if found.is_cut else ""
+            changes = picture_changes(diff, column)
+            row_orders = self.session.row_orders
+            arrived, removed = changes.arrived.num_rows, changes.removed.num_rows
+            words_shown = (
+                f"{arrived:,} arrived, {removed:,} removed, {changes.num_changed:,} changed"
+            )
+            cut = "; the first of each are shown" if changes.is_cut else ""
             return Answer(
                 {
-                    "arrived": {"arranged": kept.keep_sections(b, found.arrived), "count": arrived},
-                    "removed": {"arranged": kept.keep_sections(a, found.removed), "count": removed},
-                    "changed": {"count": found.num_changed},
-                    "words": f"{text.ref_label(*a)} → {text.ref_label(*b)}: {said}{cut}",
+                    "arrived": {
+                        "arranged": row_orders.keep_sections(b, changes.arrived),
+                        "count": arrived,
+                    },
+                    "removed": {
+                        "arranged": row_orders.keep_sections(a, changes.removed),
+                        "count": removed,
+                    },
+                    "changed": {"count": changes.num_changed},
+                    "words": f"{text.ref_label(*a)} → {text.ref_label(*b)}: {words_shown}{cut}",
                 }
             )
 

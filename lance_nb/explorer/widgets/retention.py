@@ -92,7 +92,7 @@ def _rule_of(args: Mapping[str, Any], simulator: RetentionSimulator) -> Retentio
         raise InvalidInputError(f"days must be a number from 0 to {MAX_DAYS:,}")
     if not isinstance(tags, list) or len(tags) > MAX_TAGS:
         raise InvalidInputError(f"drop_tags must be a list of up to {MAX_TAGS} tags")
-    known = frozenset(one for one in tags if isinstance(one, str) and one in simulator.tags)
+    chosen_tags = frozenset(tag for tag in tags if isinstance(tag, str) and tag in simulator.tags)
     if keep is None and days is None:
         keep = max(1, len(simulator.numbers))
-    return RetentionRule(keep, None if days is None else timedelta(days=days), known)
+    return RetentionRule(keep, None if days is None else timedelta(days=days), chosen_tags)

@@ -111,8 +111,8 @@ class ReviewHandlers(RequestHandlers):
 
         def work(progress: Progress) -> Answer:
             sections = ReviewSections(self._opened(names), SECTION_IMAGE_BYTES, progress)
-            found = getattr(sections, section)()
-            return Answer(found, tuple(sections.images))
+            section_data = getattr(sections, section)()
+            return Answer(section_data, tuple(sections.images))
 
         return Job(work)
 
@@ -149,34 +149,34 @@ class ReviewHandlers(RequestHandlers):
         identifier = words(args, "identifier", 64)
         if kind not in KINDS:
             raise InvalidInputError(f"kind must be one of {', '.join(KINDS)}")
-        said = words(args, "text", TEXT_CHARS_MAX).strip()
+        comment_text = words(args, "text", TEXT_CHARS_MAX).strip()
         reply_to = None if args.get("reply_to") is None else words(args, "reply_to", 64)
         author = words({"author": args.get("author") or ""}, "author", AUTHOR_CHARS_MAX).strip()
-        if not said and kind != "approval":
+        if not comment_text and kind != "approval":
             raise InvalidInputError("write what you want to say first")
 
         def work(_progress: Progress) -> Answer:
             review = self._opened(names)
             if review.identifier != identifier:
                 raise InvalidInputError("this review was opened again; look at it first")
-            how = {"author": author or None}
+            options = {"author": author or None}
             if kind == "comment":
-                review.comment(said, reply_to=reply_to, author=author or None)
+                review.comment(comment_text, reply_to=reply_to, author=author or None)
             else:
-                getattr(review, _METHODS[kind])(said, **how)
-            what = f"{_SAID[kind]} {text.name(review.branch)}:{review.source.version}"
-            code = _code(review, kind, said, reply_to, author)
+                getattr(review, _METHODS[kind])(comment_text, **options)
+            title = f"{_SAID[kind]} {text.name(review.branch)}:{review.source.version}"
+            code = _code(review, kind, comment_text, reply_to, author)
             undo = NoUndo("comments stay, as the record of a discussion")
-            operations_log_of(review.source.uri).record(what, code, undo)
-            return Answer({**_discussed(review), "words": what, "code": code})
+            operations_log_of(review.source.uri).record(title, code, undo)
+            return Answer({**_discussed(review), "words": title, "code": code})
 
         return Job(work)
 
     def _opened(self, names: Names) -> Review:
-        found = self._reviews.get(names)
-        if found is None:
+        review = self._reviews.get(names)
+        if review is None:
             raise InvalidInputError("this review is no longer open: open it again")
-        return found
+        return review
 
 
 def _names_of(args: Mapping[str, Any]) -> Names:
@@ -194,7 +194,7 @@ def _discussed(review: Review) -> dict[str, Any]:
         "mark": mark,
         "summary": sections.summary(comments),
         "discussion": sections.discussion(comments),
-        "problems": [text.line(one) for one in review.problems],
+        "problems": [text.line(problem) for problem in review.problems],
         "newest": _newest(review),
     }
 
@@ -215,7 +215,7 @@ def _mark_of(review: Review) -> str:
     folder = review_folder(review.branch, review.identifier)
     names = review.source.opened[0].root.list_names(folder)
     newest = _newest(review)
-    comments = sorted(one for one in names if is_comment_name(one))
+    comments = sorted(name for name in names if is_comment_name(name))
     return digest(*comments, "at", str(newest and newest["version"]))
 
 
@@ -230,7 +230,7 @@ def _page_code(review: Review) -> dict[str, str]:
 def _code(
     review: Review,
     kind: str = "",
-    said: str = "",
+    comment_text: str = "",
     reply_to: str | None = None,
     author: str = "",
 ) -> dict[str, str]:
@@ -239,10 +239,10 @@ def _code(
     options: dict[str, object] = {"--into": review.into}
     if not kind:
         return offered(opened, magic("review", review.branch, options=options))
-    given = [said] if said else []
+    arguments = [comment_text] if comment_text else []
     named = {"reply_to": reply_to} if reply_to else {}
     named |= {"author": author} if author else {}
-    call = opened.attribute(_METHODS[kind]).call(*given, **named)
-    options |= {"-m": said or None, "--reply-to": reply_to, "--author": author or None}
+    call = opened.attribute(_METHODS[kind]).call(*arguments, **named)
+    options |= {"-m": comment_text or None, "--reply-to": reply_to, "--author": author or None}
     options |= {_FLAGS[kind]: True} if kind in _FLAGS else {}
     return offered(call, magic("review", review.branch, options=options))

@@ -102,9 +102,9 @@ class RowEditHandlers(RequestHandlers):
         if not why and isinstance(source, LanceDataset):
             newest = source.checkout_version((source.branch, None)).version
             if newest != source.version and self._base(source) != source.version:
-                here = text.ref_label(source.branch, source.version)
+                place = text.ref_label(source.branch, source.version)
                 why = (
-                    f"{here} is not the newest version of its branch: go to "
+                    f"{place} is not the newest version of its branch: go to "
                     f"{text.ref_label(source.branch, newest)} to edit it, or create a branch here"
                 )
         return Answer({"why": why, "newest": newest, "summary": self._summary(source)})
@@ -182,12 +182,12 @@ class RowEditHandlers(RequestHandlers):
         if count and (is_same or stable) and (draft.state.cells or draft.state.deleted):
             first = integer(args, "first", low=0, high=MAX_COUNT)
             table = self.session.query(args).rows(source, ["_rowid"], first, count)
-            for at, row in enumerate(table["_rowid"].to_pylist(), first):
+            for position, row in enumerate(table["_rowid"].to_pylist(), first):
                 edits = draft.state.cells.get(row, {})
                 if edits or row in draft.state.deleted:
                     rows.append(
                         {
-                            "at": at,
+                            "at": position,
                             "deleted": row in draft.state.deleted,
                             "cells": {name: _shown(value) for name, value in edits.items()},
                         }
@@ -204,12 +204,12 @@ class RowEditHandlers(RequestHandlers):
         count, names = self._block(args, source, MAX_COPIED)
         if isinstance(source, LanceDataset):
             row_ids = self._row_ids(args, source, count)
-            found = self._values(args, source, row_ids, names)
+            texts = self._values(args, source, row_ids, names)
         else:
             row = integer(args, "row", low=0, high=MAX_COUNT)
             table = self.session.query(args).rows(source, names, row, count)
-            found = list(map(list, zip(*(table.column(one) for one in names), strict=True)))
-        return Answer({"text": block_text(map(_texts, found)), "rows": len(found)})
+            texts = list(map(list, zip(*(table.column(name) for name in names), strict=True)))
+        return Answer({"text": block_text(map(_texts, texts)), "rows": len(texts)})
 
     # --- writing to the draft ---------------------------------------------------------------------
 
@@ -303,15 +303,15 @@ class RowEditHandlers(RequestHandlers):
 
         def change(source: LanceDataset, draft: CellDraft) -> None:
             query = self.session.query(args)
-            wanted = selection_of({"ranges": args.get("ranges")}, query)
-            if wanted.num_rows > MAX_DELETED:
+            selection = selection_of({"ranges": args.get("ranges")}, query)
+            if selection.num_rows > MAX_DELETED:
                 raise InvalidInputError(
                     f"at most {MAX_DELETED:,} rows can be deleted in one commit of edits: delete "
                     "by a condition in the Stage tab"
                 )
-            for first, stop in wanted.ranges:
-                found = query.rows(source, ["_rowid"], first, stop - first)
-                draft.delete_rows(found["_rowid"].to_pylist())
+            for first, stop in selection.ranges:
+                rows = query.rows(source, ["_rowid"], first, stop - first)
+                draft.delete_rows(rows["_rowid"].to_pylist())
 
         return self._change(args, change)
 
@@ -360,11 +360,11 @@ class RowEditHandlers(RequestHandlers):
         """Decide conflicts."""
         self.session.check_unlocked()
         area, draft = self._of_card(args)
-        given = args.get("choices")
-        if not isinstance(given, list) or len(given) > MAX_CHOICES:
+        choices = args.get("choices")
+        if not isinstance(choices, list) or len(choices) > MAX_CHOICES:
             raise InvalidInputError(f"choices must be a list of up to {MAX_CHOICES:,}")
         number = integer(args, "plan", low=0, high=MAX_COUNT)
-        area.resolve(words(args, "id", 40), number, [_choice(one) for one in given])
+        area.resolve(words(args, "id", 40), number, [_choice(choice) for choice in choices])
         return Answer({"conflicts": len(draft.conflicts)})
 
     # --- places in the grid -----------------------------------------------------------------------
@@ -385,10 +385,10 @@ class RowEditHandlers(RequestHandlers):
 
     def _row_ids(self, args: Mapping[str, Any], source: Source, count: int) -> list[int]:
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        found = self.session.query(args).rows(source, ["_rowid"], row, count)["_rowid"]
-        if not len(found):
+        row_ids = self.session.query(args).rows(source, ["_rowid"], row, count)["_rowid"]
+        if not len(row_ids):
             raise InvalidInputError(f"row {row:,} does not exist")
-        return [int(one) for one in found.to_pylist()]
+        return [int(row_id) for row_id in row_ids.to_pylist()]
 
     def _values(
         self, args: Mapping[str, Any], source: LanceDataset, row_ids: list[int], names: list[str]
@@ -402,8 +402,8 @@ class RowEditHandlers(RequestHandlers):
             edits = card.draft.state.cells
         nothing: Mapping[str, pa.Scalar] = {}
         return [
-            [edits.get(row_id, nothing).get(name, table.column(name)[at]) for name in names]
-            for at, row_id in enumerate(row_ids)
+            [edits.get(row_id, nothing).get(name, table.column(name)[index]) for name in names]
+            for index, row_id in enumerate(row_ids)
         ]
 
 
@@ -418,16 +418,16 @@ def _shown(value: pa.Scalar) -> str | None:
 
 
 def _texts(row: Sequence[pa.Scalar]) -> list[str | None]:
-    found: list[str | None] = []
+    texts: list[str | None] = []
     for value in row:
         try:
-            found.append(edit_text(value))
+            texts.append(edit_text(value))
         except (
             LanceError,
             pa.ArrowException,
         ):  # binary values and the like: as the grid shows them
-            found.append(_shown(value))
-    return found
+            texts.append(_shown(value))
+    return texts
 
 
 def _pasted(value: str | None, column: pa.Field) -> pa.Scalar:
@@ -436,23 +436,23 @@ def _pasted(value: str | None, column: pa.Field) -> pa.Scalar:
 
 def _new_rows(args: Mapping[str, Any], source: LanceDataset) -> list[dict[str, pa.Scalar]]:
     """Return the rows to add, typed. Raises InvalidInputError."""
-    given = args.get("rows")
+    given_rows = args.get("rows")
     names = list(source.schema.names)
-    if given is None:
+    if given_rows is None:
         block = block_of(words(args, "text", MAX_BLOCK_CHARS))
-        head = [one for one in block[0] if one is not None]
-        if head and all(one in names for one in head) and len(head) == len(block[0]):
+        head = [value for value in block[0] if value is not None]
+        if head and all(value in names for value in head) and len(head) == len(block[0]):
             names, block = head, block[1:]
         if any(len(line) > len(names) for line in block):
             raise InvalidInputError(
                 f"a line has more fields than there are columns ({len(names)}): name the columns "
                 "in the first line"
             )
-        given = [dict(zip(names, line, strict=False)) for line in block]
-    if not isinstance(given, list) or not given or len(given) > MAX_CELLS:
+        given_rows = [dict(zip(names, line, strict=False)) for line in block]
+    if not isinstance(given_rows, list) or not given_rows or len(given_rows) > MAX_CELLS:
         raise InvalidInputError("rows must be a list of objects {column: text}")
     rows = []
-    for row in given:
+    for row in given_rows:
         if not isinstance(row, Mapping):
             raise InvalidInputError("rows must be a list of objects {column: text}")
         values = {}
@@ -466,18 +466,20 @@ def _new_rows(args: Mapping[str, Any], source: LanceDataset) -> list[dict[str, p
     return rows
 
 
-def _row_id(given: object) -> int:
-    if isinstance(given, int) and not isinstance(given, bool):
-        return given
-    if not isinstance(given, str) or len(given) > 20 or not (given.isascii() and given.isdigit()):
+def _row_id(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or len(value) > 20 or not (value.isascii() and value.isdigit()):
         raise InvalidInputError("row must be a row id")
-    return int(given)
+    return int(value)
 
 
-def _choice(given: object) -> CellChoice:
-    if not isinstance(given, Mapping):
+def _choice(given_choice: object) -> CellChoice:
+    if not isinstance(given_choice, Mapping):
         raise InvalidInputError("a choice must be {row, column, take, value}")
-    row = None if given.get("row") is None else _row_id(given["row"])
-    column = None if given.get("column") is None else words(given, "column", 4000)
-    value = None if given.get("value") is None else words(given, "value", MAX_TEXT_CHARS)
-    return CellChoice(words(given, "take", 20), row, column, value)
+    row = None if given_choice.get("row") is None else _row_id(given_choice["row"])
+    column = None if given_choice.get("column") is None else words(given_choice, "column", 4000)
+    value = (
+        None if given_choice.get("value") is None else words(given_choice, "value", MAX_TEXT_CHARS)
+    )
+    return CellChoice(words(given_choice, "take", 20), row, column, value)

@@ -136,17 +136,17 @@ class RowHandlers(RequestHandlers):
     def on_look(self, args: Mapping[str, Any]) -> Job:
         """Filter, sort, or search for words or for nearest neighbors."""
         source, request = self.source(args), grid_request_of(args, self.session.row_orders)
-        place, known = place_of(args), args.get("keep")
-        if known is not None:
-            order = self.session.row_orders.at(place, known)
+        place, row_key = place_of(args), args.get("keep")
+        if row_key is not None:
+            order = self.session.row_orders.order_of(place, row_key)
             request = replace(request, query=replace(request.query, order=order))
 
         def work(progress: Progress) -> Answer:
-            found = grid_rows(source, request, progress)
-            kept, query = self.session.row_orders, found.query
-            key = None if query.order is None else kept.keep(place, query.order)
-            shown = None if query.columns is None else kept.keep_columns(query.columns)
-            return Answer(found.to_json() | {"arranged": key, "shown": shown})
+            result = grid_rows(source, request, progress)
+            row_orders, query = self.session.row_orders, result.query
+            key = None if query.order is None else row_orders.keep(place, query.order)
+            shown = None if query.columns is None else row_orders.keep_columns(query.columns)
+            return Answer(result.to_json() | {"arranged": key, "shown": shown})
 
         return Job(work)
 
@@ -161,14 +161,16 @@ class RowHandlers(RequestHandlers):
         row = None if row is None else integer(args, "row", low=0, high=MAX_COUNT)
 
         def work(progress: Progress) -> Answer:
-            found = hold_rows(source, row_ids_at(source, query, ranges), target, shown, progress)
-            said, place = found.words, None
+            held = hold_rows(source, row_ids_at(source, query, ranges), target, shown, progress)
+            words_shown, place = held.words, None
             if row is not None:
                 ids = row_ids_at(source, query, [(row, row + 1)])
-                here = hold_rows(source, ids, target, shown, progress)
-                place = int(here.positions[0]) if here.positions.size else None
-                said = said or here.words
-            return Answer({"row": place, "ranges": found.ranges()[:MAX_RANGES], "words": said})
+                held_here = hold_rows(source, ids, target, shown, progress)
+                place = int(held_here.positions[0]) if held_here.positions.size else None
+                words_shown = words_shown or held_here.words
+            return Answer(
+                {"row": place, "ranges": held.ranges()[:MAX_RANGES], "words": words_shown}
+            )
 
         return Job(work)
 
@@ -198,8 +200,8 @@ class RowHandlers(RequestHandlers):
         if not cells.is_text(scalar.type):
             raise NotSupportedError(f"values of {name!r} are not texts")
         written = cells.scalar_text(scalar) if scalar.is_valid else ""
-        found = telling_words(self.source(args), name, written)
-        return Answer({"search": {"text": " ".join(found), "columns": [name], "any": True}})
+        telling = telling_words(self.source(args), name, written)
+        return Answer({"search": {"text": " ".join(telling), "columns": [name], "any": True}})
 
     def on_recall(self, args: Mapping[str, Any]) -> Job:
         """Compare the neighbors that an index finds with those of an exact search."""
@@ -210,8 +212,8 @@ class RowHandlers(RequestHandlers):
         nearest = request.nearest
 
         def work(progress: Progress) -> Answer:
-            said = recall_words(source, nearest, request.query.filter, progress)
-            return Answer({"words": said})
+            words_shown = recall_words(source, nearest, request.query.filter, progress)
+            return Answer({"words": words_shown})
 
         return Job(work)
 
@@ -220,10 +222,10 @@ class RowHandlers(RequestHandlers):
         source, query = self.source(args), self.session.query(args)
         name = self._name(args)
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        found = query.rows(source, [name], row, 1).column(0)
-        if not len(found):
+        column = query.rows(source, [name], row, 1).column(0)
+        if not len(column):
             raise InvalidInputError(f"row {row:,} does not exist")
-        return name, cells.plain(found)[0]
+        return name, cells.plain(column)[0]
 
     def _name(self, args: Mapping[str, Any]) -> str:
         names = self.session.query(args).names(self.source(args))
@@ -232,25 +234,25 @@ class RowHandlers(RequestHandlers):
     def on_columns(self, args: Mapping[str, Any]) -> Answer:
         """Find columns by a part of their name."""
         source = self.source(args)
-        wanted = words(args, "text", 300).casefold()
+        needle = words(args, "text", 300).casefold()
         query = self.session.query(args)
-        shown = {name: at for at, name in enumerate(query.names(source))}
+        shown = {name: index for index, name in enumerate(query.names(source))}
         hidden = [name for name in query.known_names(source) if name not in shown]
-        found = [name for name in (*shown, *hidden) if wanted in name.casefold()]
-        found.sort(key=lambda name: not name.casefold().startswith(wanted))
+        names = [name for name in (*shown, *hidden) if needle in name.casefold()]
+        names.sort(key=lambda name: not name.casefold().startswith(needle))
         kinds = {field.name: type_label(field.type) for field in source.schema}
         columns = [
             {"at": shown.get(name), "raw": name, "name": text.name(name),
              "type": kinds.get(name, ""), "sql": column_sql(name)}
-            for name in found[:MAX_FOUND]
+            for name in names[:MAX_FOUND]
         ]  # fmt: skip
-        inner = nested_fields(source.schema, wanted)
+        inner = nested_fields(source.schema, needle)
         columns += [
             {"at": shown.get(path[0]), "raw": path[0], "name": text.name(".".join(path)),
              "type": type_label(kind), "sql": path_sql(path)}
             for path, kind in inner[: MAX_FOUND - len(columns)]
         ]  # fmt: skip
-        return Answer({"columns": columns, "found": len(found) + len(inner)})
+        return Answer({"columns": columns, "found": len(names) + len(inner)})
 
     def on_names(self, args: Mapping[str, Any]) -> Answer:
         """List the columns that the grid can show, with their groups."""
@@ -274,7 +276,7 @@ class RowHandlers(RequestHandlers):
                 source, first, count, query, num_rows, progress=progress, sample=sample
             )
             self.session.keep(RecentAnswers).add_profiles(args, profiles)
-            return Answer({"profiles": [one.to_json() for one in profiles]})
+            return Answer({"profiles": [profile.to_json() for profile in profiles]})
 
         return Job(work)
 
@@ -284,12 +286,14 @@ class RowHandlers(RequestHandlers):
         columns = args.get("columns")
         if not isinstance(columns, list) or len(columns) > MAX_COLUMNS:
             raise InvalidInputError(f"columns must be a list of up to {MAX_COLUMNS} positions")
-        places = [integer({"column": at}, "column", low=0, high=MAX_COUNT) for at in columns]
+        places = [
+            integer({"column": column}, "column", low=0, high=MAX_COUNT) for column in columns
+        ]
 
         def work(progress: Progress) -> Answer:
-            found = crossed_profiles(source, cross, places, progress)
-            self.session.keep(RecentAnswers).add_profiles(args, found.profiles)
-            return Answer(found.to_json())
+            profiles = crossed_profiles(source, cross, places, progress)
+            self.session.keep(RecentAnswers).add_profiles(args, profiles.profiles)
+            return Answer(profiles.to_json())
 
         return Job(work)
 
@@ -344,8 +348,8 @@ class RowHandlers(RequestHandlers):
         """Read one row as a tree."""
         source, query = self.source(args), self.session.query(args)
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        found = query.rows(source, query.names(source), row, 1)
-        nodes = row_tree(found) if found.num_rows else []
+        table = query.rows(source, query.names(source), row, 1)
+        nodes = row_tree(table) if table.num_rows else []
         blobs = blob_columns(source)
         for node, name in zip(nodes, query.names(source), strict=False):
             if name in blobs and node.get("look") != "null":
@@ -358,12 +362,12 @@ class RowHandlers(RequestHandlers):
             integer(args, key, low=0, high=MAX_COUNT) for key in ("row", "column", "offset")
         )
         cache = self.session.keep(CellBytesCache)
-        found = cache.open(self.source(args), self.session.query(args), row, column)
-        if found is None:
+        media_file = cache.open(self.source(args), self.session.query(args), row, column)
+        if media_file is None:
             return Answer({"null": True})
-        shown = found.media.kind != "bytes" and not found.media.why
-        pieces = (found.read(offset, media.PIECE_BYTES),) if shown else ()
-        result = found.media.to_json() | {"null": False, "size": found.size_bytes}
+        shown = media_file.media.kind != "bytes" and not media_file.media.why
+        pieces = (media_file.read(offset, media.PIECE_BYTES),) if shown else ()
+        result = media_file.media.to_json() | {"null": False, "size": media_file.size_bytes}
         return Answer(result, pieces)
 
     def on_thumbs(self, args: Mapping[str, Any]) -> Answer:
@@ -374,39 +378,48 @@ class RowHandlers(RequestHandlers):
         column = cells.plain(self.session.query(args).rows(source, [name], row, rows).column(0))
         if not cells.is_binary(column.type):
             raise NotSupportedError(f"values of {name!r} are not binary")
-        found = media.thumbnails(column)
-        about = [{"at": row + one.at, "mime": one.media.mime, "width": one.media.width,
-                  "height": one.media.height} for one in found]  # fmt: skip
-        return Answer({"thumbs": about}, tuple(one.data for one in found))
+        thumbnails = media.thumbnails(column)
+        about = [
+            {
+                "at": row + thumbnail.at,
+                "mime": thumbnail.media.mime,
+                "width": thumbnail.media.width,
+                "height": thumbnail.media.height,
+            }
+            for thumbnail in thumbnails
+        ]
+        return Answer({"thumbs": about}, tuple(thumbnail.data for thumbnail in thumbnails))
 
     def on_text(self, args: Mapping[str, Any]) -> Answer:
         """Write rows for the clipboard."""
         source: Source = self.source(args)
-        wanted = selection_of(args, self.session.query(args))
+        selection = selection_of(args, self.session.query(args))
         form = args.get("form", "text")
         if form not in ("text", "markdown", "code"):
             raise InvalidInputError("form must be text, markdown or code")
         if form == "code":
-            rows = wanted.num_rows
-            return Answer({"text": selection_code(source, wanted), "rows": rows, "wanted": rows})
-        first = sorted(wanted.ranges)[:1]
+            rows = selection.num_rows
+            return Answer({"text": selection_code(source, selection), "rows": rows, "wanted": rows})
+        first = sorted(selection.ranges)[:1]
         some = [(start, min(stop, start + MAX_ROWS)) for start, stop in first]
-        table = replace(wanted, ranges=tuple(some)).table(source)
-        if len(wanted.ranges) > 1:
-            table = wanted.table(source).slice(0, MAX_ROWS)
-        found = clipboard_text(table) if form == "text" else clipboard_markdown(table)
-        return Answer({"text": found.text, "rows": found.rows, "wanted": wanted.num_rows})
+        table = replace(selection, ranges=tuple(some)).table(source)
+        if len(selection.ranges) > 1:
+            table = selection.table(source).slice(0, MAX_ROWS)
+        clipboard = clipboard_text(table) if form == "text" else clipboard_markdown(table)
+        return Answer(
+            {"text": clipboard.text, "rows": clipboard.rows, "wanted": selection.num_rows}
+        )
 
     def on_export(self, args: Mapping[str, Any]) -> Job:
         """Write rows to a file in the working folder of the kernel."""
         source, query = writable_dataset(self.source(args)), self.session.query(args)
-        what, name = words(args, "what", 20), words(args, "name", MAX_NAME_CHARS)
-        if what not in ("shown", "selected", "changes"):
+        subject, name = words(args, "what", 20), words(args, "name", MAX_NAME_CHARS)
+        if subject not in ("shown", "selected", "changes"):
             raise InvalidInputError("what must be shown, selected or changes")
         request = ExportRequest(name, query, _sort_orders(args.get("order")))
-        if what == "selected":
+        if subject == "selected":
             request = replace(request, ranges=selection_of(args, query).ranges)
-        if what == "changes":
+        if subject == "changes":
             before = args.get("a")
             if not isinstance(before, Mapping):
                 raise InvalidInputError("a must be an object {branch, version}")
@@ -414,68 +427,72 @@ class RowHandlers(RequestHandlers):
         return Job(lambda progress: Answer(export_rows(source, request, progress).to_json()))
 
 
-def grid_request_of(args: Mapping[str, Any], kept: RowOrderCache) -> GridRequest:
+def grid_request_of(args: Mapping[str, Any], row_orders: RowOrderCache) -> GridRequest:
     """Take what is asked for from the arguments of a request. Raises InvalidInputError."""
     order, near, within = args.get("order"), args.get("near"), args.get("within")
     query = replace(query_of(args), columns=column_choice_of(args))
-    found = GridRequest(query, search=_search_request(args))
+    request = GridRequest(query, search=_search_request(args))
     if within is not None:
         if not isinstance(within, Mapping):
             raise InvalidInputError("within must be an object {rows, label}")
-        found = replace(found, within=kept.chosen_rows(place_of(args), within.get("rows")))
+        request = replace(
+            request, within=row_orders.chosen_rows(place_of(args), within.get("rows"))
+        )
     if near is not None:
         if not isinstance(near, Mapping):
             raise InvalidInputError("near must be an object {like, k, metric, exact}")
         k, metric = integer(near, "k", low=1, high=MAX_NEAR), words(near, "metric", 20)
-        found = replace(found, allows_index=near.get("exact") is not True)
-        return replace(found, nearest=replace(kept.vector(near.get("like")), k=k, metric=metric))
-    return replace(found, order=_sort_orders(order))
+        request = replace(request, allows_index=near.get("exact") is not True)
+        return replace(
+            request, nearest=replace(row_orders.vector(near.get("like")), k=k, metric=metric)
+        )
+    return replace(request, order=_sort_orders(order))
 
 
 def _search_request(args: Mapping[str, Any]) -> SearchRequest | None:
     """Take a search from the arguments of a request. Raises InvalidInputError."""
-    wanted = args.get("search")
-    if wanted is None:
+    search = args.get("search")
+    if search is None:
         return None
-    if not isinstance(wanted, Mapping):
+    if not isinstance(search, Mapping):
         raise InvalidInputError("search must be an object {text, columns, any}")
-    columns, any_word = wanted.get("columns"), wanted.get("any", False)
+    columns, any_word = search.get("columns"), search.get("any", False)
     if not isinstance(any_word, bool):
         raise InvalidInputError("any must be true or false")
     if columns is not None:
         if not isinstance(columns, list) or len(columns) > MAX_SEARCHED:
             raise InvalidInputError(f"columns must be a list of up to {MAX_SEARCHED} names")
-        columns = tuple(words({"column": one}, "column", 4000) for one in columns)
-    return SearchRequest(words(wanted, "text", MAX_SEARCH_CHARS), columns, any_word)
+        columns = tuple(words({"column": column}, "column", 4000) for column in columns)
+    return SearchRequest(words(search, "text", MAX_SEARCH_CHARS), columns, any_word)
 
 
-def _sort_orders(wanted: object) -> tuple[SortOrder, ...]:
-    if not isinstance(wanted, list | None):
+def _sort_orders(value: object) -> tuple[SortOrder, ...]:
+    if not isinstance(value, list | None):
         raise InvalidInputError("order must be a list of objects {column, ascending}")
-    found = []
-    for one in wanted or []:
-        if not isinstance(one, Mapping) or not isinstance(one.get("ascending"), bool):
+    orders = []
+    for order in value or []:
+        if not isinstance(order, Mapping) or not isinstance(order.get("ascending"), bool):
             raise InvalidInputError("order must be a list of objects {column, ascending}")
-        found.append(SortOrder(words(one, "column", 4000), one["ascending"]))
-    if len(found) > MAX_SORT_COLUMNS:
+        orders.append(SortOrder(words(order, "column", 4000), order["ascending"]))
+    if len(orders) > MAX_SORT_COLUMNS:
         raise InvalidInputError(f"rows can be sorted by at most {MAX_SORT_COLUMNS} columns")
-    if len({one.column for one in found}) < len(found):
+    if len({order.column for order in orders}) < len(orders):
         raise InvalidInputError("order names a column twice")
-    return tuple(found)
+    return tuple(orders)
 
 
 def _conditions(args: Mapping[str, Any]) -> list[Condition]:
-    wanted = args.get("conditions")
-    if not isinstance(wanted, list) or len(wanted) > MAX_CONDITIONS:
+    given_conditions = args.get("conditions")
+    if not isinstance(given_conditions, list) or len(given_conditions) > MAX_CONDITIONS:
         raise InvalidInputError(f"conditions must be a list of up to {MAX_CONDITIONS} pairs")
-    found = []
-    for one in wanted:
-        if not isinstance(one, list) or len(one) != 2:
+    conditions = []
+    for condition in given_conditions:
+        if not isinstance(condition, list) or len(condition) != 2:
             raise InvalidInputError("a condition must be a pair [column or null, condition]")
-        pair = dict(zip(("column", "where"), one, strict=True))
+        pair = dict(zip(("column", "where"), condition, strict=True))
         column = None if pair["column"] is None else words(pair, "column", 4000)
-        found.append(Condition(column, words(pair, "where", MAX_FILTER_CHARS)))
-    return found
+        conditions.append(Condition(column, words(pair, "where", MAX_FILTER_CHARS)))
+    return conditions
 
 
 def _place(args: Mapping[str, Any], key: str) -> float | None:

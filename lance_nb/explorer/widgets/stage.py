@@ -233,9 +233,9 @@ class StageHandlers(RequestHandlers):
         def work(progress: Progress) -> Answer:
             reporter = ProgressReporter("resume", progress)
             with area.alone(reporter):
-                made = resume_job(dataset, job_id, reporter)
+                result = resume_job(dataset, job_id, reporter)
             area_json = self._area_json(area)
-            return Answer({"area": area_json, "branch": made.branch, "version": made.version})
+            return Answer({"area": area_json, "branch": result.branch, "version": result.version})
 
         return Job(work)
 
@@ -245,25 +245,28 @@ class StageHandlers(RequestHandlers):
         forget_job(_writable(self.session.dataset), _id_of(args))
         return self._answer()
 
-    def _work(self, what: str, do: Callable[[StagingArea, ProgressReporter], object]) -> Job:
+    def _work(self, title: str, do: Callable[[StagingArea, ProgressReporter], object]) -> Job:
         """Return a job for work that may write."""
         self.session.check_unlocked()
         area = self._area
 
         def work(progress: Progress) -> Answer:
-            done = do(area, ProgressReporter(what, progress))
+            done = do(area, ProgressReporter(title, progress))
             return self._answer(done if isinstance(done, list) else ())
 
         return Job(work)
 
     def _answer(self, committed: Sequence[Card] = ()) -> Answer:
         """Return the cards, and the newest version that was created."""
-        made = [one for one in committed if one.version is not None]
+        committed_cards = [card for card in committed if card.version is not None]
         self._leave_removed(committed)
         result: dict[str, Any] = {"area": self._area_json(self._area)}
-        if made:
-            result |= {"branch": made[-1].dataset.branch, "version": made[-1].version}
-        elif any(one.done for one in committed):
+        if committed_cards:
+            result |= {
+                "branch": committed_cards[-1].dataset.branch,
+                "version": committed_cards[-1].version,
+            }
+        elif any(card.done for card in committed):
             result |= self.session.parts_json(("timeline", "card"))
             place = self.session.dataset
             result["place"] = {"branch": place.branch, "version": place.version}
@@ -288,12 +291,14 @@ class StageHandlers(RequestHandlers):
             return review
         screen = self.session.dataset
         newest = text.ref_label(card.dataset.branch, card.dataset.version)
-        others = [
-            (title_of(one.form), one.dataset.branch, one.dataset.version)
-            for one in area.open_cards
-            if one is not card
+        other_cards = [
+            (title_of(open_card.form), open_card.dataset.branch, open_card.dataset.version)
+            for open_card in area.open_cards
+            if open_card is not card
         ]
-        return with_staged(with_screen(review, (screen.branch, screen.version), newest), others)
+        return with_staged(
+            with_screen(review, (screen.branch, screen.version), newest), other_cards
+        )
 
     def _area_json(self, area: StagingArea) -> dict[str, Any]:
         cards = [card_json(card, self._review(area, card)) for card in area.cards]

@@ -62,8 +62,8 @@ class StorageHandlers(RequestHandlers):
         """Return the map of a range of fragments."""
         first = integer(args, "first", low=0, high=MAX_COUNT)
         stop = integer(args, "stop", low=0, high=MAX_COUNT)
-        found = fragment_map(self._stored(args), first, stop)
-        return Answer(found.to_json(), found.buffers)
+        drawn_map = fragment_map(self._stored(args), first, stop)
+        return Answer(drawn_map.to_json(), drawn_map.buffers)
 
     def on_fragment(self, args: Mapping[str, Any]) -> Answer:
         """Return what a fragment is made of."""
@@ -72,19 +72,19 @@ class StorageHandlers(RequestHandlers):
 
     def on_deletions(self, args: Mapping[str, Any]) -> Answer:
         """Return a range of a deletion vector as pixels."""
-        found = deletion_bitmap(
+        bitmap = deletion_bitmap(
             self._stored(args),
             integer(args, "fragment", low=0, high=MAX_COUNT),
             integer(args, "first", low=0, high=MAX_COUNT),
             integer(args, "rows", low=1, high=MAX_COUNT),
             integer(args, "pixels", low=1, high=MAX_PIXELS),
         )
-        return Answer(found.to_json(), (found.pixels,))
+        return Answer(bitmap.to_json(), (bitmap.pixels,))
 
     def on_deleted(self, args: Mapping[str, Any]) -> Answer:
         """Return the fragments with most deleted rows."""
-        found = most_deleted(self._stored(args))
-        return Answer({"most": [one.to_json() for one in found]})
+        deleted = most_deleted(self._stored(args))
+        return Answer({"most": [entry.to_json() for entry in deleted]})
 
     def on_pages(self, args: Mapping[str, Any]) -> Answer:
         """Return the pages of a data file."""
@@ -94,16 +94,16 @@ class StorageHandlers(RequestHandlers):
     def on_health(self, args: Mapping[str, Any]) -> Answer:
         """Return advice."""
         advice = storage_health(self._stored(args))
-        return Answer({"advice": [one.to_json() for one in advice]})
+        return Answer({"advice": [entry.to_json() for entry in advice]})
 
     def on_space(self, args: Mapping[str, Any]) -> Job:
         """Account for the bytes of all versions."""
         source = self._stored(args)
 
         def work(progress: Progress) -> Answer:
-            found = space_use(source.space(progress=progress))
-            self.session.keep(RecentAnswers).space = found
-            return Answer(found.to_json())
+            space = space_use(source.space(progress=progress))
+            self.session.keep(RecentAnswers).space = space
+            return Answer(space.to_json())
 
         return Job(work)
 

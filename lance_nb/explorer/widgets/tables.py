@@ -74,8 +74,10 @@ class DatabaseTables:
 
     def describe(self, num_tables: int) -> None:
         """Describe the first tables, as far as they are not."""
-        places = [at for at in range(len(self.names[:num_tables])) if at not in self._cards]
-        tasks = [partial(table_card, self._listing, self.names[at]) for at in places]
+        places = [
+            index for index in range(len(self.names[:num_tables])) if index not in self._cards
+        ]
+        tasks = [partial(table_card, self._listing, self.names[index]) for index in places]
         self._cards.update(zip(places, run_side_by_side(tasks, THREADS), strict=True))
 
     @property
@@ -94,20 +96,20 @@ class DatabaseTables:
 
     def to_json(self, open_table: str | None = None) -> dict[str, Any]:
         """Return the tables as JSON-able values, or only which one is open."""
-        found: dict[str, Any] = {
+        state: dict[str, Any] = {
             "name": text.name(self.database.name),
             "uri": text.line(self.database.uri),
             "listing": self._number,
             "num_tables": len(self.names),
         }
         if open_table is not None:
-            at = self.names.index(open_table)
-            return found | {"open": {"table": at, "label": text.name(open_table)}}
-        return found | {
+            open_index = self.names.index(open_table)
+            return state | {"open": {"table": open_index, "label": text.name(open_table)}}
+        return state | {
             "open": None,
             "labels": self._labels(0),
-            "cards": {str(at): card.to_json() for at, card in self._cards.items()
-                      if at < MAX_LABELS},
+            "cards": {str(index): card.to_json() for index, card in self._cards.items()
+                      if index < MAX_LABELS},
             "looked_at": LOOKED_AT,
         }  # fmt: skip
 
@@ -127,19 +129,19 @@ class DatabaseTables:
     def picture(self) -> StaticRendering:
         """Return the tables as text and static HTML."""
         names = self.names[:TABLES_SHOWN]
-        found = [
-            self._cards[at].summary
-            if at in self._cards
+        lines = [
+            self._cards[index].summary
+            if index in self._cards
             else TableSummary(name, "", can_open=True, health="")
-            for at, name in enumerate(names)
+            for index, name in enumerate(names)
         ]
-        return render_tables(self.database, found, len(self.names))
+        return render_tables(self.database, lines, len(self.names))
 
     def panels(self) -> list[Panel]:
         """Draw the cards in sight, as far as the browser has said what is."""
         filter_text, order, first = self._on_screen
         places = sorted_tables(self.names, self._cards, filter_text, order)
-        cards = [(text.name(self.names[at]), self._cards.get(at)) for at in places[first:]]
+        cards = [(text.name(self.names[index]), self._cards.get(index)) for index in places[first:]]
         return [
             draw_tables(text.name(self.database.name), len(self.names), cards, hidden_above=first)
         ]
@@ -171,21 +173,21 @@ class DatabaseTables:
 
     def _on_describe(self, args: Mapping[str, Any]) -> Job:
         self._check_listing(args)
-        asked = args.get("tables")
-        if not isinstance(asked, list) or not 0 < len(asked) <= MAX_DESCRIBED:
+        indices_asked = args.get("tables")
+        if not isinstance(indices_asked, list) or not 0 < len(indices_asked) <= MAX_DESCRIBED:
             raise InvalidInputError(f"tables must be a list of up to {MAX_DESCRIBED} places")
         last = len(self.names) - 1
-        places = [integer({"table": at}, "table", low=0, high=last) for at in asked]
+        places = [integer({"table": index}, "table", low=0, high=last) for index in indices_asked]
         listing, cards, number = self._listing, self._cards, self._number
 
         def work(progress: Progress) -> Answer:
             progress(0, len(places))  # also raises when nobody waits any more
-            tasks = [partial(table_card, listing, listing.names[at]) for at in places]
-            found = {}
-            for at, card in zip(places, run_side_by_side(tasks, THREADS), strict=True):
-                found[str(at)] = card.to_json()
-                cards[at] = card
-                progress(len(found), len(places))
-            return Answer({"listing": number, "cards": found})
+            tasks = [partial(table_card, listing, listing.names[index]) for index in places]
+            table_cards = {}
+            for index, card in zip(places, run_side_by_side(tasks, THREADS), strict=True):
+                table_cards[str(index)] = card.to_json()
+                cards[index] = card
+                progress(len(table_cards), len(places))
+            return Answer({"listing": number, "cards": table_cards})
 
         return Job(work)

@@ -71,27 +71,29 @@ class BloomFilter:
             raise CorruptFileError(file.path, None, "a filter for each zone", str(data.type))
         self._has_null: Mask = as_mask(has_null, file.num_rows)
         by_size: dict[int, list[tuple[int, pa.Buffer]]] = {}
-        for place, one in enumerate(data):
-            buffer = one.as_buffer()
+        for place, value in enumerate(data):
+            buffer = value.as_buffer()
             if not buffer.size or buffer.size % _BLOCK_BYTES:
-                found = f"{buffer.size} bytes"
-                raise CorruptFileError(file.path, None, "a filter of whole blocks", found)
+                stored_size = f"{buffer.size} bytes"
+                raise CorruptFileError(file.path, None, "a filter of whole blocks", stored_size)
             by_size.setdefault(buffer.size, []).append((place, buffer))
         self._count = file.num_rows
         self._filters = [
             (
-                np.array([place for place, _ in found], np.int64),
-                np.stack([np.frombuffer(one, "<u4").reshape(-1, 8) for _, one in found]),
+                np.array([place for place, _ in filters], np.int64),
+                np.stack(
+                    [np.frombuffer(filter_data, "<u4").reshape(-1, 8) for _, filter_data in filters]
+                ),
             )
-            for found in by_size.values()
+            for filters in by_size.values()
         ]
 
     def understands(self, leaf: Leaf) -> bool:
         """``=`` and IN with few members, and IS NULL."""
-        asked = leaf.asks(OneOf, IsNull)
-        if isinstance(asked, OneOf):
-            return len(asked.members) <= _MEMBERS_MAX and _has_bytes(leaf.column.type)
-        return asked is not None
+        question = leaf.asks(OneOf, IsNull)
+        if isinstance(question, OneOf):
+            return len(question.members) <= _MEMBERS_MAX and _has_bytes(leaf.column.type)
+        return question is not None
 
     def estimate(self, leaf: Leaf) -> int:
         """Count the rows of the zones."""
@@ -104,17 +106,17 @@ class BloomFilter:
         return Found(self._zones.rows(self._matching(leaf)), is_exact=False)
 
     def _matching(self, leaf: Leaf) -> Mask:
-        asked = leaf.asks(OneOf, IsNull)
-        if not isinstance(asked, OneOf):
+        question = leaf.asks(OneOf, IsNull)
+        if not isinstance(question, OneOf):
             return self._has_null
-        found = np.zeros(self._count, np.bool_)
-        for one in _bytes_of(asked.members):
-            number = xxh64_intdigest(one, 0)
+        is_candidate = np.zeros(self._count, np.bool_)
+        for key in _bytes_of(question.members):
+            number = xxh64_intdigest(key, 0)
             bits = np.uint32(1) << ((np.uint32(number & 0xFFFFFFFF) * _SALT) >> np.uint32(27))
             for places, filters in self._filters:
                 block = ((number >> 32) * filters.shape[1]) >> 32
-                found[places] |= ((filters[:, block] & bits) != 0).all(axis=1)
-        return found
+                is_candidate[places] |= ((filters[:, block] & bits) != 0).all(axis=1)
+        return is_candidate
 
 
 def _has_bytes(kind: pa.DataType) -> bool:
@@ -124,12 +126,12 @@ def _has_bytes(kind: pa.DataType) -> bool:
 
 def _bytes_of(members: pa.Array) -> Iterable[bytes]:
     """Yield the bytes of which the filters are made."""
-    for one in members.to_pylist():
-        if isinstance(one, int):
+    for member in members.to_pylist():
+        if isinstance(member, int):
             width = members.type.bit_width // 8
-            yield one.to_bytes(width, "little", signed=pt.is_signed_integer(members.type))
+            yield member.to_bytes(width, "little", signed=pt.is_signed_integer(members.type))
         else:
-            yield one.encode() if isinstance(one, str) else one
+            yield member.encode() if isinstance(member, str) else member
 
 
 # --- building -------------------------------------------------------------------------------------
@@ -140,8 +142,8 @@ _BATCH_BYTES = 16 << 20
 _FULL_BLOCK = 1000  # values of a block that has every bit set
 _SHORT_LENGTHS = 64  # values of other lengths are hashed one by one
 _PRIME1, _PRIME2, _PRIME3, _PRIME4, _PRIME5 = (
-    np.uint64(one)
-    for one in (
+    np.uint64(type_)
+    for type_ in (
         0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
         0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5,
     )
@@ -156,11 +158,11 @@ def check(field: pa.Field, parameters: Parameters) -> Parameters:
             f"a BLOOMFILTER index holds whole and fractional numbers, texts, bytes, dates and "
             f"times: column {field.name!r} is {field.type}"
         )
-    others = sorted(parameters.keys() - {"number_of_items", "probability"})
-    if others:
+    unknown_names = sorted(parameters.keys() - {"number_of_items", "probability"})
+    if unknown_names:
         raise InvalidInputError(
             "a BLOOMFILTER index has the parameters 'number_of_items' and 'probability', not "
-            f"{others[0]!r}"
+            f"{unknown_names[0]!r}"
         )
     items = parameters.get("number_of_items")
     rows = ZONE_ROWS if items is None else checked_zone_rows(items, "number_of_items")
@@ -229,7 +231,7 @@ def write(
 
 def _batch(zones: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     columns = [
-        pa.array([one[place] for one in zones], field.type) for place, field in enumerate(schema)
+        pa.array([zone[place] for zone in zones], field.type) for place, field in enumerate(schema)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -320,35 +322,35 @@ def _round(acc: Hashes, lane: Hashes) -> Hashes:
 def _xxh64(table: npt.NDArray[np.uint8]) -> Hashes:
     """Return the hash of each row, all of one length."""
     count, length = table.shape
-    at = 0
+    position = 0
     zero = np.zeros(count, np.uint64)
     if length >= 32:
         accs = [zero + _PRIME1 + _PRIME2, zero + _PRIME2, zero, zero - _PRIME1]
-        while at + 32 <= length:
+        while position + 32 <= length:
             for lane in range(4):
-                accs[lane] = _round(accs[lane], _lanes(table, at + 8 * lane, 8))
-            at += 32
+                accs[lane] = _round(accs[lane], _lanes(table, position + 8 * lane, 8))
+            position += 32
         turned = zip(accs, (1, 7, 12, 18), strict=True)
-        found = sum((_rotated(acc, bits) for acc, bits in turned), zero)
+        hashes = sum((_rotated(acc, bits) for acc, bits in turned), zero)
         for acc in accs:
-            found = (found ^ _round(zero, acc)) * _PRIME1 + _PRIME4
+            hashes = (hashes ^ _round(zero, acc)) * _PRIME1 + _PRIME4
     else:
-        found = zero + _PRIME5
-    found = found + np.uint64(length)
-    while at + 8 <= length:
-        found = _rotated(found ^ _round(zero, _lanes(table, at, 8)), 27) * _PRIME1 + _PRIME4
-        at += 8
-    if at + 4 <= length:
-        found = _rotated(found ^ (_lanes(table, at, 4) * _PRIME1), 23) * _PRIME2 + _PRIME3
-        at += 4
-    while at < length:
-        found = _rotated(found ^ (table[:, at].astype(np.uint64) * _PRIME5), 11) * _PRIME1
-        at += 1
-    found = (found ^ (found >> np.uint64(33))) * _PRIME2
-    found = (found ^ (found >> np.uint64(29))) * _PRIME3
-    return found ^ (found >> np.uint64(32))
+        hashes = zero + _PRIME5
+    hashes = hashes + np.uint64(length)
+    while position + 8 <= length:
+        hashes = _rotated(hashes ^ _round(zero, _lanes(table, position, 8)), 27) * _PRIME1 + _PRIME4
+        position += 8
+    if position + 4 <= length:
+        hashes = _rotated(hashes ^ (_lanes(table, position, 4) * _PRIME1), 23) * _PRIME2 + _PRIME3
+        position += 4
+    while position < length:
+        hashes = _rotated(hashes ^ (table[:, position].astype(np.uint64) * _PRIME5), 11) * _PRIME1
+        position += 1
+    hashes = (hashes ^ (hashes >> np.uint64(33))) * _PRIME2
+    hashes = (hashes ^ (hashes >> np.uint64(29))) * _PRIME3
+    return hashes ^ (hashes >> np.uint64(32))
 
 
-def _lanes(table: npt.NDArray[np.uint8], at: int, width: int) -> Hashes:
-    part = np.ascontiguousarray(table[:, at : at + width])
+def _lanes(table: npt.NDArray[np.uint8], position: int, width: int) -> Hashes:
+    part = np.ascontiguousarray(table[:, position : position + width])
     return part.view(f"<u{width}").reshape(-1).astype(np.uint64)

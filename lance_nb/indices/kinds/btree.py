@@ -68,15 +68,15 @@ Mask = npt.NDArray[np.bool_]
 
 def statistics(lookup: IndexFile, _data: IndexFile) -> dict[str, Any]:
     """Return pylance's statistics of a segment, without reading values. Raises CorruptFileError."""
-    found: dict[str, Any] = {"num_pages": lookup.num_rows, "min": "N/A", "max": "N/A"}
+    statistics: dict[str, Any] = {"num_pages": lookup.num_rows, "min": "N/A", "max": "N/A"}
     if not lookup.num_rows:
-        return found
+        return statistics
     ends = np.array([0, lookup.num_rows - 1], np.int64)
     (low,) = lookup.read_rows(["min"], ends[:1])
     (high,) = lookup.read_rows(["max"], ends[1:])
     if high.null_count:  # no value but nulls
-        return found
-    return {**found, "min": _shown(low[0]), "max": _shown(high[0])}
+        return statistics
+    return {**statistics, "min": _shown(low[0]), "max": _shown(high[0])}
 
 
 def _shown(value: pa.Scalar) -> str:
@@ -95,8 +95,8 @@ def _shown(value: pa.Scalar) -> str:
         return text.rstrip("0").rstrip(".") if "." in text else text
     if pt.is_timestamp(kind) or pt.is_time(kind) or pt.is_duration(kind):
         return str(value.value)
-    found = value.as_py()
-    return found.hex().upper() if isinstance(found, bytes) else str(found)
+    python_value = value.as_py()
+    return python_value.hex().upper() if isinstance(python_value, bytes) else str(python_value)
 
 
 class BTree:
@@ -170,9 +170,9 @@ class BTree:
         """Comparisons, IN, IS NULL and the beginning of texts."""
         if leaf.column.type != self._type:
             return False
-        asked = leaf.asks(Between, OneOf, IsNull)
-        return asked is not None and not (
-            isinstance(asked, OneOf) and len(asked.members) > _MEMBERS_MAX
+        question = leaf.asks(Between, OneOf, IsNull)
+        return question is not None and not (
+            isinstance(question, OneOf) and len(question.members) > _MEMBERS_MAX
         )
 
     def estimate(self, leaf: Leaf) -> int:
@@ -197,8 +197,8 @@ class BTree:
     def _read(self, pages: Ints) -> tuple[pa.Array, U64s]:
         """Return values and rows of pages, ascending; few pages are kept for the next search."""
         is_few = pages.size <= _FEW
-        known = self._kept if is_few else {}  # never changed: another thread has its own
-        missing = np.array([one for one in pages.tolist() if one not in known], np.int64)
+        kept_pages = self._kept if is_few else {}  # never changed: another thread has its own
+        missing = np.array([page for page in pages.tolist() if page not in kept_pages], np.int64)
         starts = missing * self._page_rows
         stops = np.minimum(starts + self._page_rows, self._data.num_rows)
         if int((stops - starts).sum()) > ROWS_MAX:
@@ -207,7 +207,7 @@ class BTree:
             gaps = np.flatnonzero(starts[1:] != stops[:-1])
             starts = starts[np.concatenate(([0], gaps + 1))]
             stops = stops[np.concatenate((gaps, [stops.size - 1]))]
-        found: dict[int, tuple[pa.Array, U64s]] = {}
+        pages_read: dict[int, tuple[pa.Array, U64s]] = {}
         if missing.size or not is_few:
             values, ids = self._data.read(("values", "ids"), starts, stops)
             rows: U64s = numbers(ids, self._data.path)
@@ -216,68 +216,72 @@ class BTree:
             _check_order(values, self._data.path)
             for place, page in enumerate(missing.tolist()):
                 part = slice(place * self._page_rows, (place + 1) * self._page_rows)
-                found[page] = values[part], rows[part]
-                self._check_page(page, *found[page])
-            self._keep(found)
-        parts = [found.get(page) or known[page] for page in pages.tolist()]
+                pages_read[page] = values[part], rows[part]
+                self._check_page(page, *pages_read[page])
+            self._keep(pages_read)
+        parts = [pages_read.get(page) or kept_pages[page] for page in pages.tolist()]
         if len(parts) == 1:
             return parts[0]
         if not parts:
             return pa.nulls(0, self._type), NO_ROWS
-        return pa.concat_arrays([one for one, _ in parts]), np.concatenate(
-            [one for _, one in parts]
+        return pa.concat_arrays([keys for keys, _ in parts]), np.concatenate(
+            [rows for _, rows in parts]
         )
 
-    def _keep(self, found: dict[int, tuple[pa.Array, U64s]]) -> None:
+    def _keep(self, pages_read: dict[int, tuple[pa.Array, U64s]]) -> None:
         """Keep pages that were read together, and at most ``_KEPT_BYTES`` of all."""
-        size = sum(values.get_total_buffer_size() + rows.nbytes for values, rows in found.values())
+        size = sum(
+            values.get_total_buffer_size() + rows.nbytes for values, rows in pages_read.values()
+        )
         if self._kept_bytes + size > _KEPT_BYTES:
             self._kept, self._kept_bytes = {}, 0
         if size <= _KEPT_BYTES:
-            self._kept = self._kept | found
+            self._kept = self._kept | pages_read
             self._kept_bytes += size
 
     def _matching(self, leaf: Leaf) -> Mask:
         """Tell which pages may hold rows that pass."""
-        asked = leaf.asks(Between, OneOf, IsNull)
-        if isinstance(asked, IsNull):
+        question = leaf.asks(Between, OneOf, IsNull)
+        if isinstance(question, IsNull):
             with_nulls: Mask = self._nulls > 0
             return with_nulls
-        if isinstance(asked, OneOf) and self._bounds is not None:
-            wanted = np.sort(to_integers(asked.members))
+        if isinstance(question, OneOf) and self._bounds is not None:
+            members = np.sort(to_integers(question.members))
             lows, highs = self._bounds
-            before, until = wanted.searchsorted(lows), wanted.searchsorted(highs, "right")
+            before, until = members.searchsorted(lows), members.searchsorted(highs, "right")
             with_member: Mask = (before < until) & (highs >= lows)
             return with_member
         low, high = _ordered(self._low), _ordered(self._high)
-        if isinstance(asked, OneOf):
-            if len(asked.members) != 1:
-                return self._with_member(asked, low, high)
-            asked = Between(asked.members[0], asked.members[0])
+        if isinstance(question, OneOf):
+            if len(question.members) != 1:
+                return self._with_member(question, low, high)
+            question = Between(question.members[0], question.members[0])
         import pyarrow.compute as pc
 
-        found = _true(high.is_valid())
-        if isinstance(asked, Between) and asked.low is not None:
-            found &= _true(pc.greater_equal(high, _ordered_scalar(asked.low))) | _nan(high)
-        if isinstance(asked, Between) and asked.high is not None:
-            before = _true(pc.less_equal(low, _ordered_scalar(asked.high))) | _nan(low)
-            found &= before | _true(low.is_null())
-        return found
+        is_candidate = _true(high.is_valid())
+        if isinstance(question, Between) and question.low is not None:
+            is_candidate &= _true(pc.greater_equal(high, _ordered_scalar(question.low))) | _nan(
+                high
+            )
+        if isinstance(question, Between) and question.high is not None:
+            before = _true(pc.less_equal(low, _ordered_scalar(question.high))) | _nan(low)
+            is_candidate &= before | _true(low.is_null())
+        return is_candidate
 
-    def _with_member(self, asked: OneOf, low: pa.Array, high: pa.Array) -> Mask:
+    def _with_member(self, question: OneOf, low: pa.Array, high: pa.Array) -> Mask:
         """Tell which pages have a member between their bounds; ranks compare what numpy cannot."""
         import pyarrow.compute as pc
 
-        members = _ordered(asked.members)
+        members = _ordered(question.members)
         everything = pa.concat_arrays([members, low, high])
         ranks = numbers(pc.rank(everything, tiebreaker="dense"), "", np.int64)
-        wanted = different(ranks[: len(members)])
+        member_ranks = different(ranks[: len(members)])
         lows = ranks[len(members) : len(members) + len(low)].copy()
         lows[_true(low.is_null())] = 0
         highs = ranks[len(members) + len(low) :]
-        inside = np.searchsorted(wanted, lows) < np.searchsorted(wanted, highs, "right")
-        found: Mask = (inside | _nan(low) | _nan(high)) & _true(high.is_valid())
-        return found
+        inside = np.searchsorted(member_ranks, lows) < np.searchsorted(member_ranks, highs, "right")
+        is_candidate: Mask = (inside | _nan(low) | _nan(high)) & _true(high.is_valid())
+        return is_candidate
 
 
 def _check_order(values: pa.Array, path: str) -> None:
@@ -287,12 +291,12 @@ def _check_order(values: pa.Array, path: str) -> None:
     """
     import pyarrow.compute as pc
 
-    known = values.drop_null()
-    if pt.is_floating(known.type) or len(known) < 2:
+    filled = values.drop_null()
+    if pt.is_floating(filled.type) or len(filled) < 2:
         return
-    is_ordered = pc.all(pc.less_equal(known[:-1], known[1:])).as_py()
+    is_ordered = pc.all(pc.less_equal(filled[:-1], filled[1:])).as_py()
     if not is_ordered:
-        actual = describe_order(known, repeats=True)
+        actual = describe_order(filled, repeats=True)
         raise CorruptFileError(path, None, "values in ascending order", actual)
 
 
@@ -317,8 +321,8 @@ def _ordered_scalar(value: pa.Scalar) -> pa.Scalar:
     return value.cast(pa.float32()) if pt.is_float16(value.type) else value
 
 
-def _true(found: Any) -> Mask:
-    return as_mask(found, len(found))
+def _true(answers: Any) -> Mask:
+    return as_mask(answers, len(answers))
 
 
 def _nan(values: pa.Array) -> Mask:
@@ -352,7 +356,7 @@ def write(
         with rows.progress.stage("write_pages", rows.num_rows, "rows") as add:
             for batch in _whole_pages(ordered):
                 file.write(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-                first_page = sum(one.num_rows for one in pages)
+                first_page = sum(page.num_rows for page in pages)
                 pages.append(_bounds(batch.column(0), first_page))
                 add(batch.num_rows)
     bounds = _bounds_schema(kind)
@@ -396,7 +400,9 @@ def _bounds(values: pa.Array, first_page: int) -> pa.RecordBatch:
     ends = np.minimum(starts + PAGE_ROWS, len(values))
     num_nulls = np.clip(values.null_count - starts, 0, ends - starts)
     pages = np.arange(first_page, first_page + starts.size)
-    counts = [from_integers(one.astype(np.uint32)) for one in (num_nulls, pages)]
-    first_last = [values.take(from_integers(one)) for one in (starts, ends - 1)]
+    counts = [
+        from_integers(numbers_of_pages.astype(np.uint32)) for numbers_of_pages in (num_nulls, pages)
+    ]
+    first_last = [values.take(from_integers(positions)) for positions in (starts, ends - 1)]
     columns = [*first_last, *counts]
     return pa.RecordBatch.from_arrays(columns, schema=_bounds_schema(values.type))

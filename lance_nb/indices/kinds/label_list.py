@@ -59,31 +59,34 @@ class LabelList:
         is_list = pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)
         if not is_list or kind.value_type != self._keys.type:
             return False
-        asked = leaf.asks(HasItems, IsNull)
-        if isinstance(asked, HasItems):
-            return asked.members.type == self._keys.type and len(asked.members) > 0
-        return asked is not None and self._nulls is not None
+        question = leaf.asks(HasItems, IsNull)
+        if isinstance(question, HasItems):
+            return question.members.type == self._keys.type and len(question.members) > 0
+        return question is not None and self._nulls is not None
 
     def estimate(self, leaf: Leaf) -> int:
         """Estimate what the sets cost, given equal ones."""
-        asked = leaf.asks(HasItems)
-        if not isinstance(asked, HasItems):
+        question = leaf.asks(HasItems)
+        if not isinstance(question, HasItems):
             return 0
-        return self._sets.cost(len(asked.members))
+        return self._sets.cost(len(question.members))
 
     def search(self, leaf: Leaf, *, with_nulls: bool) -> Found:
         """Unite the sets of the items, or take what they have in common."""
         nulls = self._nulls if with_nulls else None
-        asked = leaf.asks(HasItems)
-        if not isinstance(asked, HasItems):
+        question = leaf.asks(HasItems)
+        if not isinstance(question, HasItems):
             return Found(NO_ROWS if self._nulls is None else self._nulls, NO_ROWS)
-        if not asked.every:
-            chosen = as_mask(is_member(self._keys, asked.members), 0)
-            if asked.has_null:
+        if not question.every:
+            chosen = as_mask(is_member(self._keys, question.members), 0)
+            if question.has_null:
                 chosen = chosen | as_mask(self._keys.is_null(), len(self._keys))
             return self._answer(self._rows(chosen), nulls)
-        parts = [self._of_items(asked.members.slice(at, 1)) for at in range(len(asked.members))]
-        if asked.has_null:
+        parts = [
+            self._of_items(question.members.slice(position, 1))
+            for position in range(len(question.members))
+        ]
+        if question.has_null:
             parts.append(self._rows(as_mask(self._keys.is_null(), len(self._keys))))
         return self._answer(reduce(common, parts), nulls)
 
@@ -156,8 +159,8 @@ def _items(
     for batch in batches:
         lists, rows = batch.columns
         if lists.null_count:
-            gone = rows.filter(lists.is_null())
-            null_lists.append(np.frombuffer(gone.buffers()[1], np.uint64, len(gone)))
+            null_rows = rows.filter(lists.is_null())
+            null_lists.append(np.frombuffer(null_rows.buffers()[1], np.uint64, len(null_rows)))
             lists, rows = lists.drop_null(), rows.filter(lists.is_valid())
         values = pc.list_flatten(lists)
         owners = rows.take(pc.list_parent_indices(lists))

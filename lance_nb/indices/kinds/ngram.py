@@ -59,10 +59,10 @@ class NGram:
         file.check_rows(_TOKENS_MAX)
         self._file = file
         (tokens,) = file.read_all("tokens")
-        found = numbers(tokens.drop_null(), file.path, np.int64)
-        if len(found) != file.num_rows:
+        token_values = numbers(tokens.drop_null(), file.path, np.int64)
+        if len(token_values) != file.num_rows:
             raise CorruptFileError(file.path, None, "tokens without nulls", "nulls")
-        self._places = {token: place for place, token in enumerate(found.tolist())}
+        self._places = {token: place for place, token in enumerate(token_values.tolist())}
 
     def understands(self, leaf: Leaf) -> bool:
         """Texts that contain three letters or digits in a row."""
@@ -82,23 +82,23 @@ class NGram:
         (lists,) = self._file.read_rows(["posting_list"], np.array(chosen, np.int64))
         if lists.null_count:
             raise CorruptFileError(self._file.path, None, "a list for each token", "null")
-        parts: list[U64s] = [set64_rows(one.as_buffer(), self._file.path) for one in lists]
+        parts: list[U64s] = [set64_rows(list_.as_buffer(), self._file.path) for list_ in lists]
         return Found(reduce(common, parts), is_exact=False)
 
 
 def _tokens(leaf: Leaf) -> list[int]:
     """Return the different tokens of the pieces that are asked for."""
-    asked = leaf.asks(Contains)
-    if not isinstance(asked, Contains):
+    question = leaf.asks(Contains)
+    if not isinstance(question, Contains):
         return []
-    found: dict[int, None] = {}
-    for piece in asked.pieces:
-        text = "".join(one.lower() if one.isascii() else " " for one in piece)
-        for at in range(len(text) - 2):
-            codes = [_LETTERS.find(letter) + 1 for letter in text[at : at + 3]]
+    tokens: dict[int, None] = {}
+    for piece in question.pieces:
+        text = "".join(character.lower() if character.isascii() else " " for character in piece)
+        for position in range(len(text) - 2):
+            codes = [_LETTERS.find(letter) + 1 for letter in text[position : position + 3]]
             if all(codes):
-                found[(codes[0] * _BASE + codes[1]) * _BASE + codes[2]] = None
-    return list(found)
+                tokens[(codes[0] * _BASE + codes[1]) * _BASE + codes[2]] = None
+    return list(tokens)
 
 
 # --- building -------------------------------------------------------------------------------------
@@ -151,9 +151,9 @@ def _pairs(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.
     for batch in batches:
         texts, rows = batch.columns
         if texts.null_count:
-            gone = rows.filter(texts.is_null())
-            zeros = from_integers(np.zeros(len(gone), np.uint32))
-            yield pa.RecordBatch.from_arrays([zeros, gone], schema=schema)
+            null_rows = rows.filter(texts.is_null())
+            zeros = from_integers(np.zeros(len(null_rows), np.uint32))
+            yield pa.RecordBatch.from_arrays([zeros, null_rows], schema=schema)
             texts, rows = texts.drop_null(), rows.filter(texts.is_valid())
         tokens, owners = _tokens_of(texts)
         columns = [from_integers(tokens), rows.take(from_integers(owners))]
@@ -203,7 +203,7 @@ class _Folding(dict[int, str]):
         form = letter
         if code > 127:
             parts = unicodedata.normalize("NFKD", letter)
-            form = "".join(one if one.isascii() else _SPELLINGS.get(one, "") for one in parts)
+            form = "".join(part if part.isascii() else _SPELLINGS.get(part, "") for part in parts)
         self[code] = form = form or " "
         return form
 

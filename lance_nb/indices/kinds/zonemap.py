@@ -95,9 +95,9 @@ class ZoneMap:
         """Comparisons, IN with few members, and IS NULL."""
         if leaf.column.type != self._type or not self._is_ordered:
             return False
-        asked = leaf.asks(Between, OneOf, IsNull)
-        is_long = isinstance(asked, OneOf) and len(asked.members) > _MEMBERS_MAX
-        return asked is not None and not is_long
+        question = leaf.asks(Between, OneOf, IsNull)
+        is_long = isinstance(question, OneOf) and len(question.members) > _MEMBERS_MAX
+        return question is not None and not is_long
 
     def estimate(self, leaf: Leaf) -> int:
         """Count the rows of the zones."""
@@ -110,16 +110,16 @@ class ZoneMap:
         return Found(self.zones.rows(self._matching(leaf)), is_exact=False)
 
     def _matching(self, leaf: Leaf) -> Mask:
-        asked = leaf.asks(Between, OneOf, IsNull)
-        if isinstance(asked, IsNull):
+        question = leaf.asks(Between, OneOf, IsNull)
+        if isinstance(question, IsNull):
             return self._has_null
-        if isinstance(asked, OneOf):
-            found = np.zeros(len(self._has_null), np.bool_)
-            for one in asked.members:
-                found |= self._meets(one, one)
-            return found
-        if isinstance(asked, Between):
-            return self._meets(asked.low, asked.high)
+        if isinstance(question, OneOf):
+            is_candidate = np.zeros(len(self._has_null), np.bool_)
+            for member in question.members:
+                is_candidate |= self._meets(member, member)
+            return is_candidate
+        if isinstance(question, Between):
+            return self._meets(question.low, question.high)
         return np.ones(len(self._has_null), np.bool_)
 
     def _meets(self, low: pa.Scalar | None, high: pa.Scalar | None) -> Mask:
@@ -149,13 +149,13 @@ def check(field: pa.Field, parameters: Parameters) -> Parameters:
 
     if has_order(field.type):
         check_sortable(field, "ZONEMAP")
-    others = sorted(parameters.keys() - {"rows_per_zone"})
-    if others:
+    unknown_names = sorted(parameters.keys() - {"rows_per_zone"})
+    if unknown_names:
         raise InvalidInputError(
-            f"a ZONEMAP index has the parameter 'rows_per_zone', not {others[0]!r}"
+            f"a ZONEMAP index has the parameter 'rows_per_zone', not {unknown_names[0]!r}"
         )
-    given = parameters.get("rows_per_zone")
-    rows = ZONE_ROWS if given is None else checked_zone_rows(given, "rows_per_zone")
+    rows_per_zone = parameters.get("rows_per_zone")
+    rows = ZONE_ROWS if rows_per_zone is None else checked_zone_rows(rows_per_zone, "rows_per_zone")
     return {"rows_per_zone": rows}
 
 
@@ -223,8 +223,8 @@ def _bounds(zone: Zone) -> list[Any]:
         numbers_only = numbers_only.cast(pa.float32())
     elif pt.is_duration(kind):
         numbers_only = numbers_only.view(pa.int64())
-    found = pc.min_max(numbers_only)
-    low, high = found["min"].cast(kind), found["max"].cast(kind)
+    bounds = pc.min_max(numbers_only)
+    low, high = bounds["min"].cast(kind), bounds["max"].cast(kind)
     if num_nan:
         nan = pa.scalar(float("nan"), pa.float64()).cast(kind)
         low, high = (low if low.is_valid else nan), nan
@@ -233,6 +233,6 @@ def _bounds(zone: Zone) -> list[Any]:
 
 def _batch(zones: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:
     columns = [
-        pa.array([one[place] for one in zones], field.type) for place, field in enumerate(schema)
+        pa.array([zone[place] for zone in zones], field.type) for place, field in enumerate(schema)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -128,18 +128,25 @@ class Fst:
         ``prefix_length`` characters are as in the word. Raises NotSupportedError after
         ``VISITS_MAX`` nodes.
         """
-        prefix, rest = word[:prefix_length], word[prefix_length:]
+        prefix, suffix = word[:prefix_length], word[prefix_length:]
         address, value = self._root, 0
         for byte in prefix.encode():
-            step = next((one for one in self.node(address).transitions if one.byte == byte), None)
+            step = next(
+                (
+                    transition
+                    for transition in self.node(address).transitions
+                    if transition.byte == byte
+                ),
+                None,
+            )
             if step is None:
                 return []
             address, value = step.target, value + step.output
-        found: list[tuple[str, int]] = []
+        matches: list[tuple[str, int]] = []
         # A row of the edit distances between the characters so far and each beginning of the rest.
-        waiting = [(address, value, prefix, tuple(range(len(rest) + 1)), b"")]
+        waiting = [(address, value, prefix, tuple(range(len(suffix) + 1)), b"")]
         visits = 0
-        while waiting and len(found) < most:
+        while waiting and len(matches) < most:
             address, value, key, row, started = waiting.pop()
             visits += 1
             if visits > VISITS_MAX:
@@ -149,17 +156,17 @@ class Fst:
                 )
             final, transitions = self.node(address)
             if final is not None and not started and row[-1] <= distance:
-                found.append((key, value + final))
+                matches.append((key, value + final))
             for byte, output, target in reversed(transitions):
                 character = started + bytes((byte,))
                 if len(character) < _utf8_length(character[0]):
                     waiting.append((target, value + output, key, row, character))
                     continue
                 letter = character.decode(errors="replace")
-                after = _next_row(row, rest, letter)
+                after = _next_row(row, suffix, letter)
                 if min(after) <= distance:
                     waiting.append((target, value + output, key + letter, after, b""))
-        return found
+        return matches
 
     def node(self, address: int) -> Node:
         """Read the state at an address."""
@@ -203,10 +210,10 @@ class Fst:
         self._check_sizes(sizes, lowest)
         transitions = []
         for number in range(count):
-            at = deltas_at - (number + 1) * width
-            delta = int.from_bytes(data[at : at + width], "little")
-            at = outputs_at - (number + 1) * output_width
-            output = int.from_bytes(data[at : at + output_width], "little")
+            offset = deltas_at - (number + 1) * width
+            delta = int.from_bytes(data[offset : offset + width], "little")
+            offset = outputs_at - (number + 1) * output_width
+            output = int.from_bytes(data[offset : offset + output_width], "little")
             byte = data[inputs_at - number - 1]
             transitions.append(Transition(byte, output, self._target(lowest, delta)))
         final = int.from_bytes(data[lowest:finals_at], "little") if is_final else None
@@ -224,8 +231,8 @@ class Fst:
             raise self._corrupt("a target below its node", target)
         return target
 
-    def _corrupt(self, expected: str, found: object) -> CorruptFileError:
-        return CorruptFileError(self._path, None, expected, str(found))
+    def _corrupt(self, expected: str, actual: object) -> CorruptFileError:
+        return CorruptFileError(self._path, None, expected, str(actual))
 
 
 def _utf8_length(first: int) -> int:
@@ -237,8 +244,8 @@ def _utf8_length(first: int) -> int:
 def _next_row(row: tuple[int, ...], word: str, letter: str) -> tuple[int, ...]:
     """Return the edit distances after one more letter."""
     after = [row[0] + 1]
-    for place, wanted in enumerate(word):
-        replaced = row[place] + (wanted != letter)
+    for place, byte in enumerate(word):
+        replaced = row[place] + (byte != letter)
         after.append(min(replaced, row[place + 1] + 1, after[place] + 1))
     return tuple(after)
 
@@ -279,13 +286,13 @@ def write_fst(keys: Iterable[bytes]) -> bytes:
         common = _common(previous, key)
         while len(path) > common + 1:
             _freeze_last(path, outputs, out, shared)
-        rest = number - sum(outputs)
+        remainder = number - sum(outputs)
         for byte in key[common:]:
             path[-1].last = byte
-            outputs.append(rest)
-            rest = 0
+            outputs.append(remainder)
+            remainder = 0
             path.append(_Building())
-        path[-1].final = rest
+        path[-1].final = remainder
         previous, count = key, number + 1
     while len(path) > 1:
         _freeze_last(path, outputs, out, shared)
@@ -295,11 +302,11 @@ def write_fst(keys: Iterable[bytes]) -> bytes:
     return bytes(out)
 
 
-def _common(one: bytes, other: bytes) -> int:
-    shortest = min(len(one), len(other))
-    if one[:shortest] == other[:shortest]:
+def _common(prefix: bytes, other: bytes) -> int:
+    shortest = min(len(prefix), len(other))
+    if prefix[:shortest] == other[:shortest]:
         return shortest
-    return next(place for place in range(shortest) if one[place] != other[place])
+    return next(place for place in range(shortest) if prefix[place] != other[place])
 
 
 def _freeze_last(
@@ -319,9 +326,9 @@ def _freeze(state: _Building, out: bytearray, shared: dict[_Frozen, int]) -> int
     if state.final == 0 and not state.transitions:
         return 0
     key = (state.final, tuple(state.transitions))
-    known = shared.get(key)
-    if known is not None:
-        return known
+    existing = shared.get(key)
+    if existing is not None:
+        return existing
     address = _write_state(state.final, state.transitions, out)
     if len(shared) < _SHARED_MAX:
         shared[key] = address
@@ -344,22 +351,22 @@ def _write_state(final: int | None, transitions: list[Transition], out: bytearra
             out.append(byte)
         out.append((0xC0 if is_next else 0x80) | number)
         return len(out) - 1
-    deltas = [lowest - one.target if one.target else 0 for one in transitions]
+    deltas = [lowest - transition.target if transition.target else 0 for transition in transitions]
     width = max(map(_width, deltas), default=0)
-    largest = max([final or 0, *(one.output for one in transitions)])
+    largest = max([final or 0, *(transition.output for transition in transitions)])
     output_width = _width(largest) if largest else 0
     if final is not None:
         out += final.to_bytes(output_width, "little")
-    for one in reversed(transitions):
-        out += one.output.to_bytes(output_width, "little")
+    for transition in reversed(transitions):
+        out += transition.output.to_bytes(output_width, "little")
     for delta in reversed(deltas):
         out += delta.to_bytes(width, "little")
-    out += bytes(one.byte for one in reversed(transitions))
+    out += bytes(transition.byte for transition in reversed(transitions))
     count = len(transitions)
     if count > _INDEXED:
         index = bytearray(b"\xff" * 256)
-        for number, one in enumerate(transitions):
-            index[one.byte] = number
+        for number, transition in enumerate(transitions):
+            index[transition.byte] = number
         out += index
     out.append(width << 4 | output_width)
     if not 0 < count <= _COUNT_MAX:
@@ -398,20 +405,20 @@ def crc32c(data: bytes) -> int:
     is then moved over the bytes behind it.
     """
     table = _crc_table()
-    small = [int(one) for one in table]
+    small = [int(number) for number in table]
     length = len(data) // _LANES
     value = 0xFFFFFFFF
-    at = 0
+    position = 0
     if length >= 64:
-        at = length * _LANES
-        lanes = np.frombuffer(data, np.uint8, at).reshape(_LANES, length)
+        position = length * _LANES
+        lanes = np.frombuffer(data, np.uint8, position).reshape(_LANES, length)
         sums = np.zeros(_LANES, np.uint32)
         for column in np.ascontiguousarray(lanes.T):
             sums = table[(sums ^ column) & np.uint32(0xFF)] ^ (sums >> np.uint32(8))
         moved = _zeros_matrix(small, length)
-        for one in sums.tolist():
-            value = _times(moved, value) ^ one
-    for byte in data[at:]:
+        for crc in sums.tolist():
+            value = _times(moved, value) ^ crc
+    for byte in data[position:]:
         value = small[(value ^ byte) & 0xFF] ^ (value >> 8)
     return value ^ 0xFFFFFFFF
 
@@ -422,8 +429,8 @@ def _zeros_matrix(table: list[int], count: int) -> list[int]:
     result = [1 << bit for bit in range(32)]
     while count:
         if count & 1:
-            result = [_times(power, one) for one in result]
-        power = [_times(power, one) for one in power]
+            result = [_times(power, element) for element in result]
+        power = [_times(power, element) for element in power]
         count >>= 1
     return result
 

@@ -117,10 +117,10 @@ class Partition:
         self, token: str, distance: int, prefix_length: int, most: int
     ) -> list[tuple[str, int]]:
         """Return the tokens that are spelled like one, with their numbers."""
-        found = self.tokens.within(token, distance, prefix_length, most)
-        for _, number in found:
+        candidates = self.tokens.within(token, distance, prefix_length, most)
+        for _, number in candidates:
             self._checked(number)
-        return found
+        return candidates
 
     def _checked(self, number: int | None) -> int | None:
         if number is not None and number >= self._lengths.size:
@@ -133,26 +133,28 @@ class Partition:
 
     def posting(self, number: int) -> Posting:
         """Return the documents of a token. Raises CorruptFileError."""
-        known = self._known.get(number)
-        if known is not None:
+        cached = self._known.get(number)
+        if cached is not None:
             self._known.move_to_end(number)
-            return known
+            return cached
         (blocks,) = self._postings.read_rows(["_posting"], np.array([number], np.int64))
         if not (pa.types.is_list(blocks.type) and _is_binary(blocks.type.value_type)):
             raise CorruptFileError(self.path, None, "lists of blocks", str(blocks.type))
         if blocks.null_count or blocks.flatten().null_count:
             raise CorruptFileError(self.path, None, "blocks without nulls", "nulls")
-        found = decode_posting(blocks.flatten(), self.length(number), self.num_documents, self.path)
-        is_more = found.frequencies > self.sizes[found.documents]
+        posting = decode_posting(
+            blocks.flatten(), self.length(number), self.num_documents, self.path
+        )
+        is_more = posting.frequencies > self.sizes[posting.documents]
         if bool(is_more.any()):
             document = int(is_more.argmax())
-            size = int(self.sizes[found.documents[document]])
+            size = int(self.sizes[posting.documents[document]])
             expected = f"no token more than {size} times, the length of its text"
-            times = f"token {number} {int(found.frequencies[document])} times"
+            times = f"token {number} {int(posting.frequencies[document])} times"
             raise CorruptFileError(self.path, None, expected, times)
-        self._known[number] = found
+        self._known[number] = posting
         self._shrink(number)
-        return found
+        return posting
 
     def factors(self, number: int, average: float) -> Factors:
         """Return what BM25 makes of the frequencies of a token. Raises CorruptFileError.
@@ -163,25 +165,25 @@ class Partition:
             self._factors.clear()
             self._average = average
         posting = self.posting(number)
-        known = self._factors.get(number)
-        if known is None:
+        cached = self._factors.get(number)
+        if cached is None:
             factors = posting.frequencies.astype(np.float32)
             sizes = self.sizes[posting.documents]
             factors /= factors + (np.float32(0.3) + sizes * np.float32(0.9 / average))
-            known = factors_of(posting.documents, factors)
-            self._factors[number] = known
+            cached = factors_of(posting.documents, factors)
+            self._factors[number] = cached
             self._shrink(number)
-        return known
+        return cached
 
-    def _shrink(self, kept: int) -> None:
-        """Forget what was asked for longest ago, and not ``kept``, until the rest is small."""
+    def _shrink(self, num_kept: int) -> None:
+        """Forget what was asked for longest ago, and not ``num_kept``, until the rest is small."""
         held = self._known, self._factors
         while len(self._known) > 1:
-            if sum(one.nbytes for lists in held for one in lists.values()) <= POSTING_BYTES:
+            if sum(list_.nbytes for lists in held for list_ in lists.values()) <= POSTING_BYTES:
                 break
             oldest = next(iter(self._known))
-            if oldest == kept:
-                self._known.move_to_end(kept)
+            if oldest == num_kept:
+                self._known.move_to_end(num_kept)
                 continue
             del self._known[oldest]
             self._factors.pop(oldest, None)
@@ -208,7 +210,7 @@ class TextSegment:
         self.partitions = tuple(
             Partition(snapshot, index, number) for number in _partitions(metadata)
         )
-        self.nbytes = sum(one.nbytes for one in self.partitions)
+        self.nbytes = sum(partition.nbytes for partition in self.partitions)
 
 
 _opened: WeakKeyDictionary[FileCache, OrderedDict[tuple[str, str], TextSegment]] = (
@@ -222,17 +224,19 @@ def open_segment(snapshot: Snapshot, index: IndexMetadata) -> TextSegment:
     Raises NotSupportedError, CorruptFileError, ObjectNotFoundError.
     """
     check_version(index)
-    known = _opened.setdefault(snapshot.files, OrderedDict())
+    opened = _opened.setdefault(snapshot.files, OrderedDict())
     store, _ = snapshot.locations.locate("", index.base_id)
     key = store.uri, index.uuid
-    found = known.get(key)
-    if found is None:
-        found = known[key] = TextSegment(snapshot, index)
-        while len(known) > 1 and sum(one.nbytes for one in known.values()) > SEGMENT_BYTES:
-            known.popitem(last=False)
+    segment = opened.get(key)
+    if segment is None:
+        segment = opened[key] = TextSegment(snapshot, index)
+        while (
+            len(opened) > 1 and sum(segment.nbytes for segment in opened.values()) > SEGMENT_BYTES
+        ):
+            opened.popitem(last=False)
     else:
-        known.move_to_end(key)
-    return found
+        opened.move_to_end(key)
+    return segment
 
 
 def check_version(index: IndexMetadata) -> None:
@@ -261,16 +265,16 @@ def _parameters(metadata: IndexFile) -> TokenizerParameters:
 def _partitions(metadata: IndexFile) -> list[int]:
     text = metadata.setting("partitions")
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except ValueError:
-        found = None
-    is_list = isinstance(found, list) and len(found) <= PARTITIONS_MAX
-    if not is_list or not all(type(one) is int and 0 <= one < 1 << 63 for one in found):
+        parsed = None
+    is_list = isinstance(parsed, list) and len(parsed) <= PARTITIONS_MAX
+    if not is_list or not all(type(number) is int and 0 <= number < 1 << 63 for number in parsed):
         expected = f"a list of at most {PARTITIONS_MAX} partitions"
         raise CorruptFileError(metadata.path, None, expected, text[:40])
-    if len(set(found)) != len(found):
+    if len(set(parsed)) != len(parsed):
         raise CorruptFileError(metadata.path, None, "different partitions", text[:40])
-    return list(found)
+    return list(parsed)
 
 
 def _void_fragments(metadata: IndexFile) -> Ints:
@@ -284,12 +288,12 @@ def _void_fragments(metadata: IndexFile) -> Ints:
     data = stored[0].as_py()
     check_portable(memoryview(data), metadata.path)
     try:
-        found = BitMap.deserialize(data)
+        fragments = BitMap.deserialize(data)
     except ValueError as error:
         raise CorruptFileError(metadata.path, None, "a Roaring bitmap", str(error)) from error
-    if len(found) > 1 << 20:
-        raise NotSupportedError(f"{metadata.path}: {len(found):,} fragments do not count")
-    return np.frombuffer(found.to_array(), np.uint32).astype(np.int64)
+    if len(fragments) > 1 << 20:
+        raise NotSupportedError(f"{metadata.path}: {len(fragments):,} fragments do not count")
+    return np.frombuffer(fragments.to_array(), np.uint32).astype(np.int64)
 
 
 def _is_binary(kind: pa.DataType) -> bool:

@@ -66,14 +66,14 @@ def decode_posting(blocks: pa.Array, length: int, num_documents: int, path: str)
         end = full * BLOCK
         out = Posting(documents[:end].reshape(full, BLOCK), frequencies[:end].reshape(full, BLOCK))
         _decode_blocks(data, offsets[:full], sizes[:full], path, out)
-    rest = length - full * BLOCK
-    if rest:
+    num_tail = length - full * BLOCK
+    if num_tail:
         tail = data[int(offsets[full]) + BOUND_BYTES : int(offsets[full + 1])]
         values = varints(tail, path)
-        if values.size != 2 * rest:
-            raise _corrupt(path, f"{2 * rest} numbers in the last block", values.size)
-        documents[full * BLOCK :] = np.cumsum(values[:rest], dtype=np.uint64)
-        frequencies[full * BLOCK :] = values[rest:]
+        if values.size != 2 * num_tail:
+            raise _corrupt(path, f"{2 * num_tail} numbers in the last block", values.size)
+        documents[full * BLOCK :] = np.cumsum(values[:num_tail], dtype=np.uint64)
+        frequencies[full * BLOCK :] = values[num_tail:]
     ascends = bool((documents[1:] > documents[:-1]).all())
     if not ascends or int(documents[-1]) >= num_documents or not frequencies.all():
         ordered = describe_order(documents) if frequencies.all() else "a frequency of 0"
@@ -164,14 +164,14 @@ def decode_positions(
         bounds = np.append(offsets, stream.size)
         expected = f"blocks of positions in order within {stream.size} bytes"
         raise _corrupt(path, expected, describe_order(bounds, repeats=True))
-    wanted = np.flatnonzero(np.bincount(chosen // BLOCK, minlength=offsets.size))
+    blocks = np.flatnonzero(np.bincount(chosen // BLOCK, minlength=offsets.size))
     frequencies = posting.frequencies.astype(np.int64)
     all_firsts = np.concatenate(([0], np.cumsum(frequencies)))
-    begins, stops = wanted * BLOCK, np.minimum((wanted + 1) * BLOCK, length)
+    begins, stops = blocks * BLOCK, np.minimum((blocks + 1) * BLOCK, length)
     counts = all_firsts[stops] - all_firsts[begins]
     if int(counts.sum()) > 8 * WIDTH_MAX * max(stream.size, 1):
         raise _corrupt(path, f"{int(counts.sum())} positions", f"{stream.size} bytes")
-    deltas = _position_deltas(stream, offsets[wanted], ends[wanted], counts, path)
+    deltas = _position_deltas(stream, offsets[blocks], ends[blocks], counts, path)
     # Sum up within each document: what was summed before its first position is taken off.
     sums = np.cumsum(deltas)
     documents = ragged_indices(begins, stops - begins)
@@ -196,25 +196,25 @@ def _position_deltas(stream: Bytes, starts: Ints, ends: Ints, counts: Ints, path
     """Decode the streams of some blocks, block after block; all at the same group together."""
     firsts = np.cumsum(counts) - counts
     out = np.empty(int(counts.sum()), np.int64)
-    at, left, place = starts.copy(), counts.copy(), firsts.copy()
+    bit_positions, left, place = starts.copy(), counts.copy(), firsts.copy()
     while True:
         active = np.flatnonzero(left >= BLOCK)
         if not active.size:
             break
-        if bool((at[active] >= ends[active]).any()):
+        if bool((bit_positions[active] >= ends[active]).any()):
             raise _corrupt(path, "a group of positions", "the end of the block")
-        widths = stream[at[active]].astype(np.int64)
-        after = at[active] + 1 + GROUP_BYTES * widths
+        widths = stream[bit_positions[active]].astype(np.int64)
+        after = bit_positions[active] + 1 + GROUP_BYTES * widths
         if int(widths.max()) > WIDTH_MAX or bool((after > ends[active]).any()):
             expected = f"groups of positions of at most {WIDTH_MAX} bits that fit their block"
             raise _corrupt(path, expected, f"{int(widths.max())} bits")
         group = np.empty((active.size, BLOCK), np.uint32)
-        unpack(stream, at[active] + 1, widths, group)
+        unpack(stream, bit_positions[active] + 1, widths, group)
         out[place[active][:, None] + np.arange(BLOCK)] = group
-        at[active] = after
+        bit_positions[active] = after
         left[active] -= BLOCK
         place[active] += BLOCK
-    values = varints(stream[ragged_indices(at, ends - at)], path)
+    values = varints(stream[ragged_indices(bit_positions, ends - bit_positions)], path)
     if values.size != int(left.sum()):
         raise _corrupt(path, f"{int(left.sum())} positions", values.size)
     out[ragged_indices(place, left)] = values
@@ -228,9 +228,9 @@ def _bytes_of(blocks: pa.Array) -> tuple[Bytes, Ints]:
         blocks.offset : blocks.offset + len(blocks) + 1
     ]
     data = blocks.buffers()[2]
-    found = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return found, offsets.astype(np.int64)
+    data_bytes = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return data_bytes, offsets.astype(np.int64)
 
 
-def _corrupt(path: str, expected: str, found: object) -> CorruptFileError:
-    return CorruptFileError(path, None, expected, str(found))
+def _corrupt(path: str, expected: str, actual: object) -> CorruptFileError:
+    return CorruptFileError(path, None, expected, str(actual))

@@ -90,59 +90,61 @@ class Wanted(NamedTuple):
     most: int | None
     with_ties: bool
 
-    def live(self, found: Documents) -> Documents:
+    def live(self, documents: Documents) -> Documents:
         """Drop what does not count."""
         if self.is_live is None:
-            return found
-        kept = self.is_live[found.numbers]
-        return Documents(found.numbers[kept], found.scores[kept])
+            return documents
+        is_live = self.is_live[documents.numbers]
+        return Documents(documents.numbers[is_live], documents.scores[is_live])
 
-    def best(self, found: Documents) -> Documents:
+    def best(self, documents: Documents) -> Documents:
         """Return the best of documents that count."""
-        if self.most is None or found.numbers.size <= self.most:
-            return found
-        kept = best_places(found.scores, self.most, with_ties=self.with_ties)
-        return Documents(found.numbers[kept], found.scores[kept])
+        if self.most is None or documents.numbers.size <= self.most:
+            return documents
+        best = best_places(documents.scores, self.most, with_ties=self.with_ties)
+        return Documents(documents.numbers[best], documents.scores[best])
 
 
-def documents_with_any(words: Sequence[Word], wanted: Wanted) -> Documents:
+def documents_with_any(words: Sequence[Word], request: Wanted) -> Documents:
     """Return the documents that have some word."""
     if not words:
         return NO_DOCUMENTS
     if len(words) == 1:
         (postings, weight) = words[0]
-        is_small = wanted.most is None or postings.documents.size <= wanted.most
-        if is_small or wanted.is_live is not None or weight < _WEIGHT_MIN:
-            found = Documents(postings.documents, postings.factors * weight)
-            return wanted.best(wanted.live(found))
+        is_small = request.most is None or postings.documents.size <= request.most
+        if is_small or request.is_live is not None or weight < _WEIGHT_MIN:
+            documents = Documents(postings.documents, postings.factors * weight)
+            return request.best(request.live(documents))
         # Equal scores may have different factors, so scores decide about ties.
-        least = _least(postings.factors, wanted.most or 0) * np.float32(1 - _SLACK)
-        kept = np.flatnonzero(postings.factors >= least)
-        found = Documents(postings.documents[kept], postings.factors[kept] * weight)
-        return wanted.best(found)
+        least = _least(postings.factors, request.most or 0) * np.float32(1 - _SLACK)
+        positions = np.flatnonzero(postings.factors >= least)
+        documents = Documents(postings.documents[positions], postings.factors[positions] * weight)
+        return request.best(documents)
     total = sum(word.postings.documents.size for word in words)
     is_usual = all(word.weight > _WEIGHT_MIN for word in words)
-    if wanted.most is not None and is_usual:
-        numbers = _candidates(words, wanted, wanted.most)
+    if request.most is not None and is_usual:
+        numbers = _candidates(words, request, request.most)
         if numbers is not None:
-            return wanted.best(wanted.live(Documents(numbers, scores_of(numbers, words))))
-    if is_usual and total * _DENSE > wanted.num_documents:
-        sums = np.zeros(wanted.num_documents, np.float32)
+            return request.best(request.live(Documents(numbers, scores_of(numbers, words))))
+    if is_usual and total * _DENSE > request.num_documents:
+        sums = np.zeros(request.num_documents, np.float32)
         for postings, weight in words:
             add_at(sums, postings.documents, postings.factors * weight)
-        if wanted.is_live is not None:
-            sums *= wanted.is_live
-        if wanted.most is None:
-            kept = np.flatnonzero(sums)
+        if request.is_live is not None:
+            sums *= request.is_live
+        if request.most is None:
+            positions = np.flatnonzero(sums)
         else:
-            kept = best_places(sums, wanted.most, with_ties=wanted.with_ties)
-            kept = kept[sums[kept] > 0]
-        return Documents(kept.astype(np.uint32), sums[kept])
-    found = _added([Documents(one.documents, one.factors * weight) for one, weight in words])
-    return wanted.best(wanted.live(found))
+            positions = best_places(sums, request.most, with_ties=request.with_ties)
+            positions = positions[sums[positions] > 0]
+        return Documents(positions.astype(np.uint32), sums[positions])
+    documents = _added(
+        [Documents(posting.documents, posting.factors * weight) for posting, weight in words]
+    )
+    return request.best(request.live(documents))
 
 
-def documents_with_all(groups: Sequence[Sequence[Word]], wanted: Wanted) -> Documents:
+def documents_with_all(groups: Sequence[Sequence[Word]], request: Wanted) -> Documents:
     """Return the documents that have some word of every group."""
     if not groups or not all(groups):
         return NO_DOCUMENTS
@@ -152,19 +154,21 @@ def documents_with_all(groups: Sequence[Sequence[Word]], wanted: Wanted) -> Docu
         numbers = lists[0]
         for other in lists[1:]:
             numbers = numbers[places_among(numbers, other) >= 0]
-        found = Documents(numbers, scores_of(numbers, words))
-        return wanted.best(wanted.live(found))
+        documents = Documents(numbers, scores_of(numbers, words))
+        return request.best(request.live(documents))
     joined = [
-        _added([Documents(one.documents, one.factors * weight) for one, weight in group])
+        _added(
+            [Documents(posting.documents, posting.factors * weight) for posting, weight in group]
+        )
         for group in groups
     ]
-    numbers = min((one.numbers for one in joined), key=len)
-    for one in joined:
-        numbers = numbers[places_among(numbers, one.numbers) >= 0]
+    numbers = min((documents_of_group.numbers for documents_of_group in joined), key=len)
+    for documents_of_group in joined:
+        numbers = numbers[places_among(numbers, documents_of_group.numbers) >= 0]
     sums = np.zeros(numbers.size, np.float32)
-    for one in joined:
-        sums += one.scores[places_among(numbers, one.numbers)]
-    return wanted.best(wanted.live(Documents(numbers, sums)))
+    for documents_of_group in joined:
+        sums += documents_of_group.scores[places_among(numbers, documents_of_group.numbers)]
+    return request.best(request.live(Documents(numbers, sums)))
 
 
 def scores_of(numbers: U32s, words: Sequence[Word]) -> Scores:
@@ -177,22 +181,22 @@ def scores_of(numbers: U32s, words: Sequence[Word]) -> Scores:
     return sums
 
 
-def _candidates(words: Sequence[Word], wanted: Wanted, most: int) -> U32s | None:
+def _candidates(words: Sequence[Word], request: Wanted, most: int) -> U32s | None:
     """Return documents among which the best are; None if they are too many to be looked up."""
-    cost = wanted.num_documents + sum(word.postings.documents.size for word in words)
+    cost = request.num_documents + sum(word.postings.documents.size for word in words)
     rarest = min(words, key=lambda word: word.postings.documents.size).postings.documents
     if rarest.size * len(words) * _LOOKUP > cost:
         return None
-    known = wanted.live(Documents(rarest, scores_of(rarest, words)))
-    if known.numbers.size < most:
+    live = request.live(Documents(rarest, scores_of(rarest, words)))
+    if live.numbers.size < most:
         return None
-    beaten = float(_least(known.scores, most)) * (1 - _SLACK)
+    beaten = float(_least(live.scores, most)) * (1 - _SLACK)
     bound, needed = 0.0, []
     for word in sorted(words, key=lambda word: word.bound):
         bound += word.bound
         if bound >= beaten:
             needed.append(word.postings.documents)
-    if sum(one.size for one in needed) * len(words) * _LOOKUP > cost:
+    if sum(numbers_of_word.size for numbers_of_word in needed) * len(words) * _LOOKUP > cost:
         return None
     if len(needed) == 1:
         return needed[0]
@@ -204,10 +208,10 @@ def _added(lists: Sequence[Documents]) -> Documents:
     """Return the documents of all lists, with the sums of their scores."""
     if len(lists) == 1:
         return lists[0]
-    numbers: U32s = different(np.concatenate([one.numbers for one in lists]))
+    numbers: U32s = different(np.concatenate([list_.numbers for list_ in lists]))
     sums = np.zeros(numbers.size, np.float32)
-    for one in lists:
-        sums[places_among(one.numbers, numbers)] += one.scores
+    for list_ in lists:
+        sums[places_among(list_.numbers, numbers)] += list_.scores
     return Documents(numbers, sums)
 
 
@@ -219,13 +223,13 @@ def best_places(scores: Scores, most: int, *, with_ties: bool) -> Ints:
     if scores.size <= most:
         return np.arange(scores.size)
     least = _least(scores, most)
-    found = np.flatnonzero(scores >= least)
-    if not with_ties and found.size > most:
-        is_better = scores[found] > least
+    places = np.flatnonzero(scores >= least)
+    if not with_ties and places.size > most:
+        is_better = scores[places] > least
         ties = np.flatnonzero(~is_better)[: most - int(np.count_nonzero(is_better))]
         is_better[ties] = True
-        found = found[is_better]
-    return found
+        places = places[is_better]
+    return places
 
 
 def _least(scores: Scores, most: int) -> np.float32:
@@ -241,8 +245,8 @@ def _least(scores: Scores, most: int) -> np.float32:
     if whole // _BLOCK > most:
         largest = scores[:whole].reshape(-1, _BLOCK).max(axis=1)
         low = _least(largest, most)
-        rest = scores[whole:]
-        scores = np.concatenate([scores[:whole][scores[:whole] >= low], rest[rest >= low]])
+        tail = scores[whole:]
+        scores = np.concatenate([scores[:whole][scores[:whole] >= low], tail[tail >= low]])
     left = most
     for _ in range(_PEELED):
         best: np.float32 = scores.max()

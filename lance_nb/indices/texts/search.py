@@ -158,10 +158,10 @@ class TextSearch:
 
     def parts(self, index: ListedIndex) -> tuple[_Part, ...]:
         """Open the partitions of an index. Raises LanceError."""
-        known = self._parts.get(index.column)
-        if known is None:
+        cached = self._parts.get(index.column)
+        if cached is None:
             first: TokenizerParameters | None = None
-            found: list[_Part] = []
+            parts: list[_Part] = []
             for segment in index.segments:
                 files = open_segment(self.snapshot, segment.index)
                 first = first or files.parameters
@@ -170,9 +170,9 @@ class TextSearch:
                     raise CorruptFileError(
                         segment_path, None, *_describe_difference(first, files.parameters)
                     )
-                found += _live_parts(segment, files)
-            known = self._parts[index.column] = tuple(found)
-        return known
+                parts += _live_parts(segment, files)
+            cached = self._parts[index.column] = tuple(parts)
+        return cached
 
     def document_counts(self, column: str, words: Iterable[str]) -> tuple[int, dict[str, int]]:
         """Return how many documents an index holds, and how many of them have each token.
@@ -182,30 +182,32 @@ class TextSearch:
         parts = [part.partition for part in self.parts(self.indices[column])]
         counts = {}
         for word in words:
-            numbers = ((one, one.number(word)) for one in parts)
-            counts[word] = sum(one.length(at) for one, at in numbers if at is not None)
-        return sum(one.num_documents for one in parts), counts
+            numbers = ((part, part.number(word)) for part in parts)
+            counts[word] = sum(
+                part.length(number) for part, number in numbers if number is not None
+            )
+        return sum(part.num_documents for part in parts), counts
 
 
 def text_search(snapshot: Snapshot) -> TextSearch:
     """Return the text indices of a version; listed once per version."""
-    for known in snapshot.searches:
-        if isinstance(known, TextSearch):
-            return known
-    found = TextSearch(snapshot)
-    snapshot.searches.append(found)
-    return found
+    for existing in snapshot.searches:
+        if isinstance(existing, TextSearch):
+            return existing
+    search = TextSearch(snapshot)
+    snapshot.searches.append(search)
+    return search
 
 
-def plan_text(snapshot: Snapshot, wanted: object, *, fast_search: bool = False) -> TextPlan:
+def plan_text(snapshot: Snapshot, text_or_query: object, *, fast_search: bool = False) -> TextPlan:
     """Check a full-text query against a version.
 
     ``fast_search``: rows that no index covers are not looked at. Raises InvalidInputError,
     ColumnNotFoundError, NotSupportedError, CorruptFileError (how an index cuts texts).
     """
     search = text_search(snapshot)
-    query = _resolved(search, text_query(wanted))
-    types = {one.name: one.type for one in snapshot.manifest.schema.to_arrow()}
+    query = _resolved(search, text_query(text_or_query))
+    types = {field.name: field.type for field in snapshot.manifest.schema.to_arrow()}
     for leaf in _leaves(query):
         if leaf.column not in types:
             raise ColumnNotFoundError(leaf.column, tuple(types))
@@ -314,22 +316,24 @@ class TextPlan:
         total = len(self._search.snapshot.manifest.fragments)
         lines = []
         for column in dict.fromkeys(leaf.column for leaf in _leaves(self._query)):
-            words = [word for leaf, found in self._words.items() if leaf.column == column
-                     for word, _ in found]  # fmt: skip
-            asked = ", ".join(map(repr, dict.fromkeys(words))) or "no words"
+            words = [word for leaf, leaf_words in self._words.items() if leaf.column == column
+                     for word, _ in leaf_words]  # fmt: skip
+            words_text = ", ".join(map(repr, dict.fromkeys(words))) or "no words"
             index = self._search.indices.get(column)
             if index is None:
-                lines.append(f"text: {asked} in column {column!r}, no index: every row is scanned")
+                lines.append(
+                    f"text: {words_text} in column {column!r}, no index: every row is scanned"
+                )
                 continue
             covered = f"{index.covered.size} of {total} fragments covered"
-            rest = (
+            method = (
                 ""
                 if index.covered.size == total
                 else (", the others are left out" if self._fast else ", the others are scanned")
             )
             lines.append(
-                f"text: {asked} in index {index.name!r} (INVERTED) of column {column!r}, "
-                f"{covered}{rest}"
+                f"text: {words_text} in index {index.name!r} (INVERTED) of column {column!r}, "
+                f"{covered}{method}"
             )
         return lines
 
@@ -351,25 +355,25 @@ class TextPlan:
     def places(self, column: str, text: str) -> list[tuple[int, int]]:
         """Return where words that the query has found stand in a text; see ``TextMatches``."""
         cutter = self._cutters[column]
-        words = {word for leaf, found in self._words.items() if leaf.column == column
-                 for word, _ in found} | set(self._costs.words)  # fmt: skip
+        words = {word for leaf, leaf_words in self._words.items() if leaf.column == column
+                 for word, _ in leaf_words} | set(self._costs.words)  # fmt: skip
         base = cutter.parameters.base_tokenizer
         if base in ("raw", "ngram"):
             lowered = text.lower()
             places = ((lowered.find(word), len(word)) for word in words)
-            return sorted((at, at + size) for at, size in places if at >= 0)
+            return sorted((start, start + size) for start, size in places if start >= 0)
         pattern = r"[^\t\n\f\r ]+" if base == "whitespace" else r"[^\W_]+"
         tokens = self._tokens.setdefault(column, {})
-        found = []
-        for one in re.finditer(pattern, text):
-            piece = one.group()
+        word_places = []
+        for match in re.finditer(pattern, text):
+            piece = match.group()
             if piece not in tokens:
                 if len(tokens) >= _TOKENS_MAX:
                     tokens.clear()
                 tokens[piece] = cutter.token_of(piece)
             if tokens[piece] in words:
-                found.append(one.span())
-        return found
+                word_places.append(match.span())
+        return word_places
 
     # --- queries of queries -----------------------------------------------------------------------
 
@@ -379,9 +383,11 @@ class TextPlan:
         if isinstance(query, BoostQuery):
             positive = self._hits(query.positive, choice, None)
             negative = self._hits(query.negative, choice, None)
-            places, found = _places(positive.rows, negative.rows)
+            places, places_in_negative = _places(positive.rows, negative.rows)
             scores = positive.scores.copy()
-            scores[found] -= np.float32(query.negative_boost) * negative.scores[places[found]]
+            scores[places_in_negative] -= (
+                np.float32(query.negative_boost) * negative.scores[places[places_in_negative]]
+            )
             return Hits(positive.rows, scores)
         if isinstance(query, BooleanQuery):
             return self._boolean(query, choice)
@@ -389,7 +395,11 @@ class TextPlan:
 
     def _boolean(self, query: BooleanQuery, choice: RowChoice) -> Hits:
         by_kind = {
-            occur: [self._hits(part, choice, None) for one, part in query.queries if one is occur]
+            occur: [
+                self._hits(part, choice, None)
+                for occurrence, part in query.queries
+                if occurrence is occur
+            ]
             for occur in Occur
         }
         should = _united(by_kind[Occur.SHOULD], np.add)
@@ -401,12 +411,12 @@ class TextPlan:
                 rows = rows[among(rows, other.rows)]
             scores = np.zeros(rows.size, np.float32)
             for part in [*must, should]:
-                places, found = _places(rows, part.rows)
-                scores[found] += part.scores[places[found]]
+                places, places_in_part = _places(rows, part.rows)
+                scores[places_in_part] += part.scores[places[places_in_part]]
             hits = Hits(rows, scores)
         for part in by_kind[Occur.MUST_NOT]:
-            kept = ~among(hits.rows, part.rows)
-            hits = Hits(hits.rows[kept], hits.scores[kept])
+            is_left = ~among(hits.rows, part.rows)
+            hits = Hits(hits.rows[is_left], hits.scores[is_left])
         return hits
 
     # --- one column -------------------------------------------------------------------------------
@@ -468,29 +478,29 @@ class TextPlan:
         if not total or not size:
             return []
         counts: dict[str, int] = {}
-        for part, found in zip(parts, tokens, strict=True):
-            known = {word: number for group in found for word, number in group}
-            for word, number in known.items():
+        for part, tokens_of_part in zip(parts, tokens, strict=True):
+            numbers_by_word = {word: number for group in tokens_of_part for word, number in group}
+            for word, number in numbers_by_word.items():
                 counts[word] = counts.get(word, 0) + part.partition.length(number)
         self._costs.words |= dict.fromkeys(counts)
         weights = {word: _idf(total, count) for word, count in counts.items()}
         hits = []
-        for part, found in zip(parts, tokens, strict=True):
+        for part, tokens_of_part in zip(parts, tokens, strict=True):
             is_phrase = isinstance(leaf, PhraseQuery) and len(words) > 1
-            wanted = Wanted(
+            request = Wanted(
                 part.partition.num_documents,
                 part.is_live,
                 None if is_phrase else most,
                 with_ties=not part.ascends,
             )
             documents, scores = self._documents(
-                leaf, part.partition, found, weights, average=size / total, wanted=wanted
+                leaf, part.partition, tokens_of_part, weights, average=size / total, request=request
             )
             if isinstance(leaf, PhraseQuery) and is_phrase and documents.size:
                 offsets = [position for _, position in words]
-                keep = _phrase_documents(leaf, offsets, part.partition, found, documents)
-                kept = wanted._replace(most=most).best(Documents(documents[keep], scores[keep]))
-                documents, scores = kept
+                keep = _phrase_documents(leaf, offsets, part.partition, tokens_of_part, documents)
+                best = request._replace(most=most).best(Documents(documents[keep], scores[keep]))
+                documents, scores = best
             rows = part.rows[documents]
             if not part.ascends:
                 order = np.argsort(rows, kind="stable")
@@ -512,9 +522,9 @@ class TextPlan:
                 groups.append([word])
                 continue
             near = {
-                one
+                token
                 for part in parts
-                for one, _ in part.partition.near(word, distance, leaf.prefix_length, left)
+                for token, _ in part.partition.near(word, distance, leaf.prefix_length, left)
             }
             group = sorted(near, key=str.encode)[:left]
             left -= len(group)
@@ -529,26 +539,28 @@ class TextPlan:
         weights: dict[str, float],
         *,
         average: float,
-        wanted: Wanted,
+        request: Wanted,
     ) -> Documents:
         """Return the best documents of a partition that have the words, and their scores."""
         boost = np.float32(leaf.boost if isinstance(leaf, MatchQuery) else 1.0)
         needs_all = isinstance(leaf, PhraseQuery) or leaf.operator is FullTextOperator.AND
         if needs_all and not all(groups):
             return NO_DOCUMENTS
-        known: dict[int, Word] = {}
-        for word, number in (one for group in groups for one in group):
-            if number not in known:
+        words_by_number: dict[int, Word] = {}
+        for word, number in (pair for group in groups for pair in group):
+            if number not in words_by_number:
                 factors = partition.factors(number, average)
                 self._costs.postings += factors.documents.size
-                known[number] = Word(factors, np.float32(weights[word]) * _FACTOR * boost)
-        lists = [[known[number] for _, number in group] for group in groups]
+                words_by_number[number] = Word(factors, np.float32(weights[word]) * _FACTOR * boost)
+        lists = [[words_by_number[number] for _, number in group] for group in groups]
         if needs_all:
-            found = documents_with_all(lists, wanted)
+            documents = documents_with_all(lists, request)
         else:
-            found = documents_with_any([one for group in lists for one in group], wanted)
-        self._costs.ranked += found.numbers.size
-        return found
+            documents = documents_with_any(
+                [posting for group in lists for posting in group], request
+            )
+        self._costs.ranked += documents.numbers.size
+        return documents
 
     # --- rows that no index covers ----------------------------------------------------------------
 
@@ -563,33 +575,33 @@ class TextPlan:
         fragments = tuple(whole if choice.fragments is None else choice.fragments)
         if index is not None:
             covered = set(index.covered.tolist())
-            fragments = tuple(one for one in fragments if one.id not in covered)
+            fragments = tuple(fragment for fragment in fragments if fragment.id not in covered)
         if not fragments:
             return None
-        wanted = [word for leaf, words in self._words.items() if leaf.column == column
+        words_wanted = [word for leaf, words in self._words.items() if leaf.column == column
                   for word, _ in words]  # fmt: skip
-        found = self._read_flat(column, replace(choice, fragments=fragments), wanted)
-        self._costs.scanned += found.rows.size
-        self._flat[column] = found
-        return found
+        flat = self._read_flat(column, replace(choice, fragments=fragments), words_wanted)
+        self._costs.scanned += flat.rows.size
+        self._flat[column] = flat
+        return flat
 
-    def _read_flat(self, column: str, choice: RowChoice, wanted: Iterable[str]) -> _Flat:
+    def _read_flat(self, column: str, choice: RowChoice, words_wanted: Iterable[str]) -> _Flat:
         snapshot = self._search.snapshot
         source = project(snapshot.manifest.schema, [quoted((column,))])
-        numbers = {word: number for number, word in enumerate(dict.fromkeys(wanted))}
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(words_wanted))}
         cutter = Tokenizer(self._cutters[column].parameters)
         rows, sizes, documents, words, positions = [], [], [], [], []
-        known = 0
+        num_documents = 0
         for selected in select_rows(snapshot, choice, source):
             texts = read_columns(snapshot, source.columns, selected)[0]
             tokens = cutter.cut(texts.combine_chunks())
             counts = np.bincount(tokens.texts, minlength=selected.num_rows)
-            kept = np.flatnonzero(counts)  # a text without a token is no document
-            place = np.cumsum(counts > 0) - 1 + known
-            known += kept.size
+            filled = np.flatnonzero(counts)  # a text without a token is no document
+            place = np.cumsum(counts > 0) - 1 + num_documents
+            num_documents += filled.size
             addresses = selected.physical.astype(np.uint64) | np.uint64(selected.fragment.id << 32)
-            rows.append(addresses[kept])
-            sizes.append(counts[kept].astype(np.float32))
+            rows.append(addresses[filled])
+            sizes.append(counts[filled].astype(np.float32))
             names = np.array([numbers.get(word, -1) for word in cutter.words], np.int64)
             mine = names[tokens.words] if names.size else tokens.words
             chosen = mine >= 0
@@ -617,25 +629,27 @@ class TextPlan:
             return _NOTHING
         norms = (0.3 + flat.sizes * np.float32(0.9 * total / size)).astype(np.float32)
         boost = np.float32(leaf.boost if isinstance(leaf, MatchQuery) else 1.0)
-        known: dict[str, Word] = {}
+        words_by_text: dict[str, Word] = {}
         for word in dict.fromkeys(word for word, _ in words):
             mine = flat.documents[flat.words == flat.numbers[word]]
             counts = np.bincount(mine, minlength=flat.rows.size)
             documents = np.flatnonzero(counts)
             frequencies = counts[documents].astype(np.float32)
             numbers = [(part.partition, part.partition.number(word)) for part in parts]
-            others = sum(one.length(number) for one, number in numbers if number is not None)
-            weight = np.float32(_idf(total, others + documents.size)) * _FACTOR * boost
+            num_elsewhere = sum(
+                part.length(number) for part, number in numbers if number is not None
+            )
+            weight = np.float32(_idf(total, num_elsewhere + documents.size)) * _FACTOR * boost
             scores = frequencies / (frequencies + norms[documents])
-            known[word] = Word(factors_of(documents.astype(np.uint32), scores), weight)
+            words_by_text[word] = Word(factors_of(documents.astype(np.uint32), scores), weight)
         if not words:
             return _NOTHING
-        wanted = Wanted(flat.rows.size, None, None, with_ties=True)
+        request = Wanted(flat.rows.size, None, None, with_ties=True)
         if isinstance(leaf, MatchQuery) and leaf.operator is FullTextOperator.OR:
-            found = documents_with_any([known[word] for word, _ in words], wanted)
+            matching = documents_with_any([words_by_text[word] for word, _ in words], request)
         else:
-            found = documents_with_all([[known[word]] for word, _ in words], wanted)
-        documents, scores = found.numbers.astype(np.int64), found.scores
+            matching = documents_with_all([[words_by_text[word]] for word, _ in words], request)
+        documents, scores = matching.numbers.astype(np.int64), matching.scores
         self._costs.ranked += documents.size
         if isinstance(leaf, PhraseQuery) and len(words) > 1 and documents.size:
             places = []
@@ -651,11 +665,11 @@ class TextPlan:
 
 def _numbered(partition: Partition, groups: list[list[str]]) -> list[list[tuple[str, int]]]:
     """Return the words that a partition has, with their numbers."""
-    found = []
+    numbered = []
     for group in groups:
         numbers = ((word, partition.number(word)) for word in group)
-        found.append([(word, number) for word, number in numbers if number is not None])
-    return found
+        numbered.append([(word, number) for word, number in numbers if number is not None])
+    return numbered
 
 
 # --- documents and scores -------------------------------------------------------------------------
@@ -706,22 +720,22 @@ def _in_order(places: list[tuple[Ints, Ints]], offsets: list[int], slop: int) ->
             gap = offsets[number] - offsets[number - 1]
             if not before.size:
                 return before
-            at = np.searchsorted(before, keys - gap, "right") - 1
-            keys = keys[(at >= 0) & (before[np.maximum(at, 0)] >= keys - gap - slop)]
+            indices = np.searchsorted(before, keys - gap, "right") - 1
+            keys = keys[(indices >= 0) & (before[np.maximum(indices, 0)] >= keys - gap - slop)]
         before = keys
-    found: Ints = different(before >> _POSITION)
-    return found
+    matching: Ints = different(before >> _POSITION)
+    return matching
 
 
 # --- rows and scores ------------------------------------------------------------------------------
 
 
-def _places(rows: U64s, others: U64s) -> tuple[Ints, Ints]:
+def _places(rows: U64s, other_rows: U64s) -> tuple[Ints, Ints]:
     """Return where each row is among others, and which of the rows are there; both ascending."""
-    if not others.size:
+    if not other_rows.size:
         return np.zeros(rows.size, np.int64), np.zeros(0, np.int64)
-    at = np.minimum(np.searchsorted(others, rows), others.size - 1)
-    return at, np.flatnonzero(others[at] == rows)
+    positions = np.minimum(np.searchsorted(other_rows, rows), other_rows.size - 1)
+    return positions, np.flatnonzero(other_rows[positions] == rows)
 
 
 def _united(parts: Sequence[Hits], join: np.ufunc) -> Hits:
@@ -747,23 +761,23 @@ def _chosen(snapshot: Snapshot, choice: RowChoice, hits: Hits) -> Hits:
     """Drop rows of other fragments, and those that do not pass the filter."""
     rows = hits.rows
     if choice.fragments is not None:
-        ids = np.array(sorted(one.id for one in choice.fragments), np.int64)
+        ids = np.array(sorted(fragment.id for fragment in choice.fragments), np.int64)
         rows = rows[among((rows >> np.uint64(32)).astype(np.int64), ids)]
     answer = choice.answer
-    rest = rows
+    undecided = rows
     passing = NO_ROWS
     if choice.filter is not None:
         if answer is not None:
             is_covered = among((rows >> np.uint64(32)).astype(np.int64), answer.covered)
             named = rows[is_covered & among(rows, answer.rows)]
-            rest = rows[~is_covered]
+            undecided = rows[~is_covered]
             if answer.is_exact:
                 passing = named
             else:
-                rest = np.sort(np.concatenate([rest, named]))
-        if rest.size:
-            found = passing_rows(snapshot, choice.filter, rest)
-            passing = np.sort(np.concatenate([passing, found]))
+                undecided = np.sort(np.concatenate([undecided, named]))
+        if undecided.size:
+            passing_ids = passing_rows(snapshot, choice.filter, undecided)
+            passing = np.sort(np.concatenate([passing, passing_ids]))
         rows = passing
     places, _ = _places(rows, hits.rows)
     return Hits(rows, hits.scores[places])
@@ -773,8 +787,8 @@ def _best(hits: Hits, most: int | None) -> tuple[U64s, Scores]:
     """Return the best rows; of equal scores those with the lower address."""
     rows, scores = hits
     if most is not None and rows.size > most:
-        kept = best_places(scores, most, with_ties=False)
-        rows, scores = rows[kept], scores[kept]
+        best = best_places(scores, most, with_ties=False)
+        rows, scores = rows[best], scores[best]
     order = np.argsort(-scores, kind="stable")
     return rows[order], scores[order]
 
@@ -786,13 +800,13 @@ def _indices_of(snapshot: Snapshot) -> dict[str, ListedIndex]:
     """Return the text index of each column; of several the one that covers most."""
     if snapshot.manifest.index_section is None:
         return {}
-    found: dict[str, ListedIndex] = {}
+    indices: dict[str, ListedIndex] = {}
     for index in list_indices(snapshot, (KIND,), with_empty=True):
-        known = found.get(index.column)
-        if known is None or known.covered.size < index.covered.size:
-            found[index.column] = index
-    order = {one.name: place for place, one in enumerate(snapshot.manifest.schema.fields)}
-    return dict(sorted(found.items(), key=lambda pair: order[pair[0]]))
+        existing = indices.get(index.column)
+        if existing is None or existing.covered.size < index.covered.size:
+            indices[index.column] = index
+    order = {field.name: place for place, field in enumerate(snapshot.manifest.schema.fields)}
+    return dict(sorted(indices.items(), key=lambda pair: order[pair[0]]))
 
 
 def _describe_difference(

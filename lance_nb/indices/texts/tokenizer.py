@@ -92,10 +92,10 @@ class TokenizerParameters:
     def check(self) -> None:
         """Raise InvalidInputError for values that make no sense, NotSupportedError for others."""
         if self.base_tokenizer not in BASES:
-            known = self.base_tokenizer.partition("/")[0] in _KNOWN_BASES
-            what = "is not supported" if known else "is not known"
-            raise (NotSupportedError if known else InvalidInputError)(
-                f"base_tokenizer {self.base_tokenizer!r} {what}: use {', '.join(BASES)}"
+            is_known = self.base_tokenizer.partition("/")[0] in _KNOWN_BASES
+            problem = "is not supported" if is_known else "is not known"
+            raise (NotSupportedError if is_known else InvalidInputError)(
+                f"base_tokenizer {self.base_tokenizer!r} {problem}: use {', '.join(BASES)}"
             )
         if self.language not in LANGUAGES:
             raise InvalidInputError(
@@ -134,15 +134,17 @@ def parameters_of(values: Mapping[str, Any]) -> TokenizerParameters:
             raise InvalidInputError(
                 f"a text index has no parameter {name!r}; it takes {', '.join(BUILD_PARAMETERS)}"
             )
-        wanted = _TYPES.get(name, bool)
-        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        expected_type = _TYPES.get(name, bool)
+        if not isinstance(value, expected_type) or (
+            isinstance(value, bool) and expected_type is not bool
+        ):
             raise InvalidInputError(f"{name} cannot be {value!r}")
-    found = TokenizerParameters(**values)
-    words = found.custom_stop_words
-    if words is not None and not all(isinstance(one, str) for one in words):
+    parsed = TokenizerParameters(**values)
+    words = parsed.custom_stop_words
+    if words is not None and not all(isinstance(word, str) for word in words):
         raise InvalidInputError("custom_stop_words is a list of texts")
-    found.check()
-    return found
+    parsed.check()
+    return parsed
 
 
 def stored_parameters(text: str, path: str) -> TokenizerParameters:
@@ -157,7 +159,7 @@ def stored_parameters(text: str, path: str) -> TokenizerParameters:
     if any(values[name] for name in unknown):
         raise NotSupportedError(f"{path}: parameter {unknown[0]!r} of a text index is not known")
     try:
-        return parameters_of({name: one for name, one in values.items() if name in _NAMES})
+        return parameters_of({name: value for name, value in values.items() if name in _NAMES})
     except InvalidInputError as error:
         raise NotSupportedError(f"{path}: {error}") from error
 
@@ -188,9 +190,9 @@ class Tokenizer:
 
     def query(self, text: str) -> list[tuple[str, int]]:
         """Return the tokens of a query with their positions."""
-        found = self.cut(pa.repeat(scalar_of(text, pa.string()), 1))
+        tokens = self.cut(pa.repeat(scalar_of(text, pa.string()), 1))
         names = list(self.words)
-        places = zip(found.words.tolist(), found.positions.tolist(), strict=True)
+        places = zip(tokens.words.tolist(), tokens.positions.tolist(), strict=True)
         return [(names[word], position) for word, position in places]
 
     def cut(self, texts: pa.Array) -> Tokens:
@@ -204,20 +206,20 @@ class Tokenizer:
         offsets = to_integers(pieces.offsets)
         flat = pieces.values[int(offsets[0]) : int(offsets[-1])]
         sizes = np.diff(offsets)
-        which = np.repeat(np.arange(sizes.size, dtype=np.int64), sizes)
+        text_numbers = np.repeat(np.arange(sizes.size, dtype=np.int64), sizes)
         if self.parameters.base_tokenizer in ("simple", "whitespace"):
             # Cutting leaves empty pieces at both ends.
             import pyarrow.compute as pc
 
             is_filled = pc.greater(pc.binary_length(flat), scalar_of(0))
-            flat, which = flat.filter(is_filled), which[as_mask(is_filled, len(flat))]
+            flat, text_numbers = flat.filter(is_filled), text_numbers[as_mask(is_filled, len(flat))]
         if owners is not None:
-            which = owners[which]
+            text_numbers = owners[text_numbers]
         is_ngram = self.parameters.base_tokenizer == "ngram"
-        positions = np.zeros(which.size, np.int64) if is_ngram else _positions(which)
+        positions = np.zeros(text_numbers.size, np.int64) if is_ngram else _positions(text_numbers)
         words = self._numbered(flat)
-        kept = words >= 0
-        return Tokens(which[kept], words[kept], positions[kept])
+        is_kept = words >= 0
+        return Tokens(text_numbers[is_kept], words[is_kept], positions[is_kept])
 
     def _pieces(self, texts: pa.LargeStringArray) -> pa.LargeListArray:
         import pyarrow.compute as pc
@@ -232,7 +234,7 @@ class Tokenizer:
         if base == "raw":
             whole = np.arange(len(texts) + 1, dtype=np.int64)
             return pa.LargeListArray.from_arrays(from_integers(whole), texts)
-        grams = [self._grams(one) for one in texts.to_pylist()]
+        grams = [self._grams(text) for text in texts.to_pylist()]
         return pa.array(grams, pa.large_list(pa.large_string()))
 
     def _grams(self, text: str) -> list[str]:
@@ -249,17 +251,17 @@ class Tokenizer:
         """Return the number of the token that each piece becomes, -1 for those that are dropped."""
         encoded = pieces.dictionary_encode()
         numbers = self._numbers
-        found = []
+        text_numbers = []
         for piece in encoded.dictionary.to_pylist():
             number = numbers.get(piece)
             if number is None:
                 word = self.token_of(piece)
                 number = -1 if word is None else self.words.setdefault(word, len(self.words))
                 numbers[piece] = number
-            found.append(number)
-        if not found:
+            text_numbers.append(number)
+        if not text_numbers:
             return np.zeros(0, np.int64)
-        chosen: Ints = np.array(found, np.int64)[to_integers(encoded.indices)]
+        chosen: Ints = np.array(text_numbers, np.int64)[to_integers(encoded.indices)]
         return chosen
 
     def token_of(self, piece: str) -> str | None:
@@ -287,7 +289,9 @@ class Tokenizer:
 def folded(character: str) -> str:
     """Return ASCII for a letter, or the character itself where there is none."""
     parts = unicodedata.normalize("NFKD", character)
-    letters = "".join(one if one.isascii() else FOLDED.get(one, "") for one in parts)
+    letters = "".join(
+        character if character.isascii() else FOLDED.get(character, "") for character in parts
+    )
     return letters or character
 
 

@@ -59,11 +59,13 @@ def check(field: pa.Field, parameters: Parameters) -> Parameters:
             f"an INVERTED index holds texts or lists of texts: column {field.name!r} is "
             f"{field.type}"
         )
-    found = parameters_of({key: one for key, one in parameters.items() if key not in _IGNORED})
-    if found.block_size != BLOCK:
-        raise InvalidInputError(f"block_size can only be {BLOCK}, not {found.block_size}")
-    Tokenizer(found)  # a package that is missing is named before anything is read
-    return asdict(found)
+    checked = parameters_of(
+        {key: parameter for key, parameter in parameters.items() if key not in _IGNORED}
+    )
+    if checked.block_size != BLOCK:
+        raise InvalidInputError(f"block_size can only be {BLOCK}, not {checked.block_size}")
+    Tokenizer(checked)  # a package that is missing is named before anything is read
+    return asdict(checked)
 
 
 def stored(snapshot: Snapshot, index: IndexMetadata) -> Parameters:
@@ -112,16 +114,16 @@ class _Documents:
         """Cut a batch of ``value`` and ``row``."""
         tokens = tokenizer.cut(batch.column(0))
         sizes = np.bincount(tokens.texts, minlength=batch.num_rows)
-        kept = np.flatnonzero(sizes)
+        filled = np.flatnonzero(sizes)
         numbers = np.cumsum(sizes > 0) - 1 + self._num_documents
         rows = np.asarray(batch.column(1).to_numpy(zero_copy_only=False), np.uint64)
-        self._rows.append(rows[kept])
-        self._sizes.append(sizes[kept].astype(np.uint32))
+        self._rows.append(rows[filled])
+        self._sizes.append(sizes[filled].astype(np.uint32))
         for column, values in zip(
             self._columns, (numbers[tokens.texts], tokens.words, tokens.positions), strict=True
         ):
             column.append(values.astype(np.uint32))
-        self._num_documents += kept.size
+        self._num_documents += filled.size
         self.num_tokens += tokens.words.size
 
     @property
@@ -234,17 +236,17 @@ def _postings(documents: Ints, frequencies: Ints, blocks: _Blocks, bounds: Any) 
     gaps[:, :1] = 0
     counts = frequencies[places].astype(np.uint32)
     gap_widths, count_widths = _widths(gaps), _widths(counts)
-    rest = blocks.sizes[tails]
+    tail_sizes = blocks.sizes[tails]
     deltas[blocks.starts[tails]] = documents[blocks.starts[tails]]
-    entries = ragged_indices(blocks.starts[tails], rest)
-    at = starts_of(2 * rest)[:-1]
-    values = np.empty(2 * int(rest.sum()), np.int64)
-    values[ragged_indices(at, rest)] = deltas[entries]
-    values[ragged_indices(at + rest, rest)] = frequencies[entries]
+    entries = ragged_indices(blocks.starts[tails], tail_sizes)
+    starts = starts_of(2 * tail_sizes)[:-1]
+    values = np.empty(2 * int(tail_sizes.sum()), np.int64)
+    values[ragged_indices(starts, tail_sizes)] = deltas[entries]
+    values[ragged_indices(starts + tail_sizes, tail_sizes)] = frequencies[entries]
     numbers = _Varints(values)
     sizes = np.empty(blocks.sizes.size, np.int64)
     sizes[full] = HEAD_BYTES + 1 + GROUP_BYTES * (gap_widths + count_widths)
-    sizes[tails] = 4 + numbers.sizes_of(2 * rest)
+    sizes[tails] = 4 + numbers.sizes_of(2 * tail_sizes)
     offsets = starts_of(sizes)
     out = np.zeros(int(offsets[-1]), np.uint8)
     begins = offsets[:-1]
@@ -255,7 +257,7 @@ def _postings(documents: Ints, frequencies: Ints, blocks: _Blocks, bounds: Any) 
     second = begins[full] + HEAD_BYTES + GROUP_BYTES * gap_widths
     out[second] = count_widths
     _put_packed(out, second + 1, counts, count_widths)
-    numbers.put(out, begins[tails] + 4, 2 * rest)
+    numbers.put(out, begins[tails] + 4, 2 * tail_sizes)
     return _lists_of_bytes(out, offsets, blocks.firsts)
 
 
@@ -277,10 +279,14 @@ def _impacts(documents: Ints, frequencies: Ints, blocks: _Blocks, sizes: U32s) -
     is_long = (least != 1).astype(np.int64)
     counts = 3 + is_long
     values = np.empty(int(counts.sum()), np.int64)
-    at = starts_of(counts)[:-1]
-    values[at], values[at + 1], values[at + 2] = last, 1, (most - 1) << 1 | is_long
+    first_places = starts_of(counts)[:-1]
+    values[first_places], values[first_places + 1], values[first_places + 2] = (
+        last,
+        1,
+        (most - 1) << 1 | is_long,
+    )
     long = np.flatnonzero(is_long)
-    values[at[long] + 3] = least[long]
+    values[first_places[long] + 3] = least[long]
     numbers = _Varints(values)
     entry_sizes = numbers.sizes_of(counts)
     # Blocks of a list first, then its groups.
@@ -303,22 +309,22 @@ def _positions(deltas: Ints, occurrences: Ints, blocks: _Blocks) -> dict[str, pa
     """Return the streams of positions; ``occurrences`` says where those of each entry begin."""
     starts = occurrences[blocks.starts]
     counts = occurrences[blocks.starts + blocks.sizes] - starts
-    groups, rest = counts // BLOCK, counts % BLOCK
+    groups, remainders = counts // BLOCK, counts % BLOCK
     owners = np.repeat(np.arange(counts.size), groups)
     inside = ragged_indices(np.zeros(counts.size, np.int64), groups)
     packed = deltas[(starts[owners] + inside * BLOCK)[:, None] + np.arange(BLOCK)]
     values = packed.astype(np.uint32)
     widths = _widths(values)
-    numbers = _Varints(deltas[ragged_indices(starts + groups * BLOCK, rest)])
+    numbers = _Varints(deltas[ragged_indices(starts + groups * BLOCK, remainders)])
     group_offsets = starts_of(1 + GROUP_BYTES * widths)
     of_block = starts_of(groups)
     group_bytes = group_offsets[of_block[1:]] - group_offsets[of_block[:-1]]
-    offsets = starts_of(group_bytes + numbers.sizes_of(rest))
+    offsets = starts_of(group_bytes + numbers.sizes_of(remainders))
     out = np.zeros(int(offsets[-1]), np.uint8)
     begins = offsets[:-1][owners] + group_offsets[:-1] - group_offsets[of_block[:-1]][owners]
     out[begins] = widths
     _put_packed(out, begins + 1, values, widths)
-    numbers.put(out, offsets[:-1] + group_bytes, rest)
+    numbers.put(out, offsets[:-1] + group_bytes, remainders)
     streams = offsets[blocks.firsts]
     relative = offsets[:-1] - np.repeat(streams[:-1], blocks.lists)
     lists = pa.ListArray.from_arrays(
@@ -345,11 +351,11 @@ class _Varints:
     def put(self, out: Bytes, places: Ints, counts: Ints) -> None:
         """Write runs of numbers, each to a place."""
         first = self._starts[starts_of(counts)[:-1]]
-        at = self._starts[:-1] + np.repeat(places - first, counts)
+        slots = self._starts[:-1] + np.repeat(places - first, counts)
         for number in range(int(self._sizes.max(initial=0))):
             chosen = np.flatnonzero(self._sizes > number)
             more = (self._sizes[chosen] > number + 1).astype(np.int64) << 7
-            out[at[chosen] + number] = (self._values[chosen] >> (7 * number) & 0x7F) | more
+            out[slots[chosen] + number] = (self._values[chosen] >> (7 * number) & 0x7F) | more
 
 
 def _widths(groups: U32s) -> Ints:

@@ -69,12 +69,12 @@ class Comparison:
 
     def gaps(self, first: Ints, second: Ints) -> Floats:
         """Return the distance of each pair, computed from differences."""
-        found = np.empty(first.size, np.float32)
+        gaps = np.empty(first.size, np.float32)
         for start in range(0, first.size, _PAIRS_AT_ONCE):
             some = slice(start, start + _PAIRS_AT_ONCE)
             gap = self.vectors[first[some]] - self.vectors[second[some]]
-            found[some] = np.einsum("ij,ij->i", gap, gap)
-        return found * np.float32(self.scale)
+            gaps[some] = np.einsum("ij,ij->i", gap, gap)
+        return gaps * np.float32(self.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +110,15 @@ def near_groups(
     rows = np.flatnonzero(keep)
     squared = limit / comparison.scale
     norms = np.einsum("ij,ij->i", vectors, vectors)
-    for own, others, done in _blocks(vectors, rows, step, squared**0.5, exact):
-        near = vectors[own] @ vectors[others].T
+    for own, candidates, done in _blocks(vectors, rows, step, squared**0.5, exact):
+        near = vectors[own] @ vectors[candidates].T
         # |a - b|² = |a|² + |b|² - 2ab
         near *= -2
         near += norms[own][:, None]
-        near += norms[others]
-        slack = _SLACK * float(norms[own].max() + norms[others].max())
-        at, to = np.nonzero(near <= squared + slack)
-        first, second = own[at], others[to]
+        near += norms[candidates]
+        slack = _SLACK * float(norms[own].max() + norms[candidates].max())
+        own_places, to = np.nonzero(near <= squared + slack)
+        first, second = own[own_places], candidates[to]
         is_pair = first != second
         first, second = first[is_pair], second[is_pair]
         if first.size:
@@ -142,20 +142,22 @@ def neighbours(
     places = np.full((len(vectors), k), -1, np.int64)
     best = np.full((len(vectors), k), np.inf, np.float32)
     norms = np.einsum("ij,ij->i", vectors, vectors)
-    for own, others, done in _blocks(vectors, np.arange(len(vectors)), step, None, exact):
-        near = vectors[own] @ vectors[others].T
+    for own, candidates, done in _blocks(vectors, np.arange(len(vectors)), step, None, exact):
+        near = vectors[own] @ vectors[candidates].T
         near *= -2
         near += norms[own][:, None]
-        near += norms[others]
-        near[own[:, None] == others] = np.inf
-        some = min(k, others.size)
+        near += norms[candidates]
+        near[own[:, None] == candidates] = np.inf
+        some = min(k, candidates.size)
         nearest = np.argpartition(near, some - 1, axis=1)[:, :some]
-        found = np.take_along_axis(near, nearest, axis=1)
-        both = np.concatenate([best[own], found], axis=1)
-        known = np.concatenate([places[own], others[nearest]], axis=1)
-        order = np.argsort(both, axis=1, kind="stable")[:, :k]
-        best[own] = np.take_along_axis(both, order, axis=1)
-        places[own] = np.where(np.isinf(best[own]), -1, np.take_along_axis(known, order, axis=1))
+        distances = np.take_along_axis(near, nearest, axis=1)
+        both_distances = np.concatenate([best[own], distances], axis=1)
+        both_places = np.concatenate([places[own], candidates[nearest]], axis=1)
+        order = np.argsort(both_distances, axis=1, kind="stable")[:, :k]
+        best[own] = np.take_along_axis(both_distances, order, axis=1)
+        places[own] = np.where(
+            np.isinf(best[own]), -1, np.take_along_axis(both_places, order, axis=1)
+        )
         step(done)
     np.maximum(best, 0, out=best)
     np.multiply(best, np.float32(comparison.scale), out=best)
@@ -189,22 +191,22 @@ def _blocks(
         step(len(rows))
         for start in range(0, len(rows), BLOCK_ROWS):
             own = rows[start : start + BLOCK_ROWS]
-            rest = rows if reach is None else rows[start:]
-            yield from _strips(own, rest)
+            outer_rows = rows if reach is None else rows[start:]
+            yield from _strips(own, outer_rows)
         return
     cells = _Cells.of(vectors, rows, reach, step)
     for number in range(cells.count):
         own = cells.members(number)
-        others = np.concatenate([own, cells.guests(number)])
+        candidates = np.concatenate([own, cells.guests(number)])
         for start in range(0, len(own), BLOCK_ROWS):
-            yield from _strips(own[start : start + BLOCK_ROWS], others)
+            yield from _strips(own[start : start + BLOCK_ROWS], candidates)
 
 
-def _strips(own: Ints, others: Ints) -> Iterator[tuple[Ints, Ints, int]]:
+def _strips(own: Ints, candidates: Ints) -> Iterator[tuple[Ints, Ints, int]]:
     width = max(1, BLOCK_VALUES // max(1, own.size))
-    for start in range(0, others.size, width):
-        is_last = start + width >= others.size
-        yield own, others[start : start + width], own.size if is_last else 0
+    for start in range(0, candidates.size, width):
+        is_last = start + width >= candidates.size
+        yield own, candidates[start : start + width], own.size if is_last else 0
 
 
 class _Cells:
@@ -246,9 +248,9 @@ class _Cells:
                 # the centroids.
                 apart = np.linalg.norm(centroids[own][:, None, :] - centroids[top], axis=2)
                 is_guest &= near[lines, best][:, None] - near <= reach * apart
-            at, which = np.nonzero(is_guest)
-            cells.append(top[at, which])
-            guests.append(some[at])
+            guest_rows, cells_of_guests = np.nonzero(is_guest)
+            cells.append(top[guest_rows, cells_of_guests])
+            guests.append(some[guest_rows])
             step(some.size)
         return cls((first, rows), (np.concatenate(cells), np.concatenate(guests)), count)
 

@@ -34,4 +34,4 @@ class FlatVectors:
         self, query: Floats, partitions: Sequence[int], rows: Sequence[Matrix]
     ) -> list[npt.NDArray[np.float32]]:
         """Compute exact distances."""
-        return [distances(one, query, self._metric) for one in rows]
+        return [distances(row, query, self._metric) for row in rows]

@@ -77,14 +77,14 @@ class Partitions:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
-        found = read()
+        partition = read()
         with self._lock:
-            if key not in self._known and found.size_bytes <= KEPT_BYTES_MAX:
-                self._known[key] = found
-                self._size_bytes += found.size_bytes
+            if key not in self._known and partition.size_bytes <= KEPT_BYTES_MAX:
+                self._known[key] = partition
+                self._size_bytes += partition.size_bytes
                 while self._size_bytes > KEPT_BYTES_MAX:
                     self._size_bytes -= self._known.popitem(last=False)[1].size_bytes
-        return found
+        return partition
 
 
 _partitions: WeakKeyDictionary[FileCache, Partitions] = WeakKeyDictionary()
@@ -98,9 +98,11 @@ def partitions_of(files: FileCache) -> Partitions:
 class IvfSegment:
     """The files of one segment, opened. Raises CorruptFileError, NotSupportedError."""
 
-    def __init__(self, uuid: str, kept: Partitions, index: IndexFile, auxiliary: IndexFile) -> None:
+    def __init__(
+        self, uuid: str, partitions: Partitions, index: IndexFile, auxiliary: IndexFile
+    ) -> None:
         self._uuid = uuid
-        self._kept = kept
+        self._kept = partitions
         self.file = auxiliary
         self.index_path = index.path
         self.kind, self.metric = _kind_and_metric(index)
@@ -156,11 +158,11 @@ class IvfSegment:
             raise NotSupportedError(f"{self.file.path}: partition {number} has {length:,} vectors")
         if self._column is not None:
             self._check_column(self._column, width)
-        found = self.file.read(names, np.array([start]), np.array([start + length]))
-        rows = numbers(found[0], self.file.path)
+        columns = self.file.read(names, np.array([start]), np.array([start + length]))
+        rows = numbers(columns[0], self.file.path)
         if self._column is None:
             return Partition(rows, None)
-        return Partition(rows, _matrix(found[1], width, self.file.path))
+        return Partition(rows, _matrix(columns[1], width, self.file.path))
 
     def _check_column(self, name: str, width: int) -> None:
         kind = self.file.type_of(name)
@@ -173,10 +175,10 @@ class IvfSegment:
 
 
 def _kind_and_metric(index: IndexFile) -> tuple[str, str]:
-    said = _json(index.setting("lance:index"), index.path)
-    if not isinstance(said, dict):
-        raise CorruptFileError(index.path, None, "type and metric of an index", str(said)[:40])
-    kind, metric = str(said.get("type", "")), str(said.get("distance_type", ""))
+    metadata = _json(index.setting("lance:index"), index.path)
+    if not isinstance(metadata, dict):
+        raise CorruptFileError(index.path, None, "type and metric of an index", str(metadata)[:40])
+    kind, metric = str(metadata.get("type", "")), str(metadata.get("distance_type", ""))
     if not kind.startswith("IVF") or metric not in METRICS:
         raise NotSupportedError(f"{index.path}: an index {kind[:40]!r} by {metric[:40]!r}")
     return kind, metric
@@ -194,8 +196,10 @@ def _ranges(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return where each partition begins, and how long it is."""
     if not rows.starts.size == rows.lengths.size == count <= PARTITIONS_MAX:
-        what = f"{rows.starts.size} and {rows.lengths.size}"
-        raise CorruptFileError(file.path, None, f"offsets and lengths of {count} partitions", what)
+        sizes_text = f"{rows.starts.size} and {rows.lengths.size}"
+        raise CorruptFileError(
+            file.path, None, f"offsets and lengths of {count} partitions", sizes_text
+        )
     starts, lengths = rows.starts, rows.lengths
     is_outside = (starts > file.num_rows) | (starts + lengths > file.num_rows)
     if bool(is_outside.any()):
@@ -208,10 +212,10 @@ def _ranges(
 def _storage(file: IndexFile) -> dict[str, Any]:
     outer = _json(file.setting("storage_metadata", "[]"), file.path)
     text = outer[0] if isinstance(outer, list) and outer else ""
-    found = _json(text, file.path) if isinstance(text, str) and text else {}
-    if not isinstance(found, dict):
+    settings = _json(text, file.path) if isinstance(text, str) and text else {}
+    if not isinstance(settings, dict):
         raise CorruptFileError(file.path, None, "settings of vectors", text[:40])
-    return found
+    return settings
 
 
 def _json(text: str, path: str) -> Any:

@@ -139,8 +139,8 @@ def _seeds(vectors: Floats, count: int, rng: np.random.Generator) -> Floats:
         gap = squares - 2 * np.einsum("ij,j->i", pool, last) + last @ last
         np.minimum(nearest, np.maximum(gap, 0), out=nearest)
         sums = np.cumsum(nearest, dtype=np.float64)
-        at = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
-        seeds[place] = pool[min(at, len(pool) - 1)]
+        position = int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
+        seeds[place] = pool[min(position, len(pool) - 1)]
     return seeds
 
 
@@ -200,7 +200,7 @@ def _shares(sizes: Ints, count: int) -> list[int]:
         shares[int(np.argmax(sizes / np.maximum(shares, 1)))] += 1
     while int(shares.sum()) > count:
         shares[int(np.argmax(shares))] -= 1
-    return [int(one) for one in shares]
+    return [int(share) for share in shares]
 
 
 def _unit(vectors: Floats) -> Floats:

@@ -60,13 +60,13 @@ class ProductCodes:
 
     def encode(self, vectors: Floats, partitions: npt.NDArray[np.int64]) -> Matrix:
         """Name the nearest codeword of each piece."""
-        rest = vectors
+        residuals = vectors
         if self._metric != "dot":
-            rest = vectors - self._centroids[partitions].astype(np.float32)
+            residuals = vectors - self._centroids[partitions].astype(np.float32)
         size = self.codebook.shape[2]
-        codes = np.empty((len(rest), len(self.codebook)), np.uint8)
+        codes = np.empty((len(residuals), len(self.codebook)), np.uint8)
         for piece, words in enumerate(self.codebook):
-            part = np.ascontiguousarray(rest[:, piece * size : (piece + 1) * size], np.float32)
+            part = np.ascontiguousarray(residuals[:, piece * size : (piece + 1) * size], np.float32)
             codes[:, piece] = nearest_centroids(part, words)
         return codes if self._bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4
 
@@ -76,8 +76,10 @@ class ProductCodes:
         if self._metric == "dot":
             table = 1.0 - np.matmul(query.reshape(pieces, 1, -1), self._by_piece)[:, 0]
             return np.broadcast_to(table.astype(np.float32), (len(partitions), *table.shape))
-        rest = (query - self._centroids[list(partitions)]).astype(np.float32)
-        parts = np.ascontiguousarray(rest.reshape(len(rest), pieces, -1).transpose(1, 0, 2))
+        residuals = (query - self._centroids[list(partitions)]).astype(np.float32)
+        parts = np.ascontiguousarray(
+            residuals.reshape(len(residuals), pieces, -1).transpose(1, 0, 2)
+        )
         tables = np.matmul(parts, self._by_piece)
         tables *= -2
         tables += self._squares[:, None]
@@ -89,11 +91,11 @@ class ProductCodes:
     ) -> list[npt.NDArray[np.float32]]:
         """Add up what the table says of each code."""
         offset = 1.0 - len(self.codebook) if self._metric == "dot" else 0.0
-        found = []
+        distances = []
         for table, codes in zip(self.tables(query, partitions), rows, strict=True):
             sums = table_sums.table_sums(table, self._transposed(codes), self._bits)
-            found.append(sums + np.float32(offset) if offset else sums)
-        return found
+            distances.append(sums + np.float32(offset) if offset else sums)
+        return distances
 
     def _transposed(self, codes: Matrix) -> npt.NDArray[np.uint8]:
         """Return the codes with a row for each byte of a code."""

@@ -55,21 +55,21 @@ class ScalarCodes:
         """Compare codes with the code of the query, or with the query itself for dot."""
         step = (self._end - self._start) / _LEVELS
         if self._metric == "dot":
-            rest = 1.0 - self._start * float(query.sum(dtype=np.float64))
-            return [self._of(one, query.astype(np.float32), step, rest) for one in rows]
+            remainder = 1.0 - self._start * float(query.sum(dtype=np.float64))
+            return [self._of(row, query.astype(np.float32), step, remainder) for row in rows]
         code = self.encode(query).astype(np.float32)
-        return [self._of(one, code, step * step, 0.0) for one in rows]
+        return [self._of(row, code, step * step, 0.0) for row in rows]
 
     def _of(
-        self, rows: Matrix, compared: Floats, scale: float, rest: float
+        self, rows: Matrix, compared: Floats, scale: float, constant: float
     ) -> npt.NDArray[np.float32]:
-        found = np.empty(len(rows), np.float32)
+        distances = np.empty(len(rows), np.float32)
         size = max(_BLOCK_VALUES // self.width, 1)
         for start in range(0, len(rows), size):
             block = rows[start : start + size].astype(np.float32)
             if self._metric == "dot":
-                found[start : start + size] = rest - (block @ compared) * scale
+                distances[start : start + size] = constant - (block @ compared) * scale
             else:
                 block -= compared
-                found[start : start + size] = np.einsum("ij,ij->i", block, block) * scale
-        return found
+                distances[start : start + size] = np.einsum("ij,ij->i", block, block) * scale
+        return distances

@@ -114,7 +114,7 @@ class VectorSearch:
         except LanceError as error:
             return [f"index: not used, {error}"]
         if chosen is None:
-            names = [one.name for one in self._indices if one.column == query.column]
+            names = [index.name for index in self._indices if index.column == query.column]
             return [f"index: {names[0]!r} is not used, its metric is another"] if names else []
         index, opened = chosen
         probing = query.probing
@@ -123,31 +123,33 @@ class VectorSearch:
         goes_on = any(_most(probing, ivf.num_partitions) > first for _, ivf in opened)
         until = f", more until {query.k} rows are found" if goes_on else ""
         fragments = len(self._snapshot.manifest.fragments)
-        rest = "left out" if indexed_only else "compared exactly"
-        others = f", the others are {rest}" if index.covered.size < fragments else ""
+        treatment = "left out" if indexed_only else "compared exactly"
+        others_text = f", the others are {treatment}" if index.covered.size < fragments else ""
         kind = opened[0][1].kind
-        covered = f"{index.covered.size} of {fragments} fragments covered{others}"
+        covered = f"{index.covered.size} of {fragments} fragments covered{others_text}"
         lines = [
             f"index: {index.name!r} ({kind}) of column {index.column!r}, {covered}",
             f"probes: {first} of {count_of(total, 'partition')}{until}",
         ]
         if any(ivf.stored is None for _, ivf in opened):
             lines.append(f"distances: exact, as the codes of {kind} are not read")
-        elif probing.refine_factor is not None or (others and not indexed_only):
+        elif probing.refine_factor is not None or (others_text and not indexed_only):
             count = query.k * (probing.refine_factor or 1)
             lines.append(f"distances: of codes, then exact for the nearest {count:,}")
         elif any(ivf.is_coded for _, ivf in opened):
             lines.append("distances: of codes; refine_factor computes exact ones")
         return lines
 
-    def found(self, choice: RowChoice, query: NearestQuery, *, indexed_only: bool) -> list[str]:
+    def describe_search(
+        self, choice: RowChoice, query: NearestQuery, *, indexed_only: bool
+    ) -> list[str]:
         """Search, and say in words what was looked at."""
         count = _Count()
         if self._find(choice, query, count, indexed_only=indexed_only) is None:
             return []
         partitions, vectors = (
-            count_of(one, name)
-            for one, name in ((count.partitions, "partition"), (count.vectors, "vector"))
+            count_of(counted, name)
+            for counted, name in ((count.partitions, "partition"), (count.vectors, "vector"))
         )
         lines = [f"searched: {partitions}, {vectors}"]
         if count.refined:
@@ -195,31 +197,31 @@ class VectorSearch:
         index: ListedIndex,
         opened: Sequence[tuple[Segment, IvfSegment]],
         choice: RowChoice,
-        asked: NearestQuery,
+        request: NearestQuery,
         count: _Count,
         *,
         indexed_only: bool,
     ) -> Neighbours:
-        query = replace(asked, metric=opened[0][1].metric)
+        query = replace(request, metric=opened[0][1].metric)
         inside, outside = self._split(index, choice)
         if outside and not indexed_only and query.probing.refine_factor is None:
             query = replace(query, probing=replace(query.probing, refine_factor=1))
         allowed = self._allowed(replace(choice, fragments=inside), choice)
-        rest = None
+        unindexed = None
         if outside and not indexed_only:
-            rest = find_nearest(self._snapshot, replace(choice, fragments=outside), query)
+            unindexed = find_nearest(self._snapshot, replace(choice, fragments=outside), query)
         rows, near, numbers = [], [], []
         for number, vector in enumerate(query.queries):
-            found, distance = self._answer(opened, query, vector, allowed, count)
-            rows.append(found)
+            answer, distance = self._answer(opened, query, vector, allowed, count)
+            rows.append(answer)
             near.append(distance)
-            numbers.append(np.full(found.size, number, np.int32))
+            numbers.append(np.full(answer.size, number, np.int32))
         mine = Neighbours(
             rows_at(self._snapshot, np.concatenate(rows)),
             np.concatenate(near),
             np.concatenate(numbers),
         )
-        return mine if rest is None else _merged(mine, rest, query.k)
+        return mine if unindexed is None else _merged(mine, unindexed, query.k)
 
     def _split(
         self, index: ListedIndex, choice: RowChoice
@@ -230,8 +232,8 @@ class VectorSearch:
             return None, ()
         listed = tuple(whole) if choice.fragments is None else choice.fragments
         covered = set(index.covered.tolist())
-        inside = tuple(one for one in listed if one.id in covered)
-        return inside, tuple(one for one in listed if one.id not in covered)
+        inside = tuple(fragment for fragment in listed if fragment.id in covered)
+        return inside, tuple(fragment for fragment in listed if fragment.id not in covered)
 
     def _allowed(self, inside: RowChoice, choice: RowChoice) -> U64s | None:
         """Return the rows that may be found, ascending; None for all that the index covers."""
@@ -241,8 +243,8 @@ class VectorSearch:
             return NO_ROWS
         nothing = project(self._snapshot.manifest.schema, [])
         return joined(
-            one.physical.astype(np.uint64) | np.uint64(one.fragment.id << 32)
-            for one in select_rows(self._snapshot, inside, nothing)
+            selection.physical.astype(np.uint64) | np.uint64(selection.fragment.id << 32)
+            for selection in select_rows(self._snapshot, inside, nothing)
         )
 
     def _answer(
@@ -255,27 +257,27 @@ class VectorSearch:
     ) -> tuple[U64s, F32s]:
         """Return the addresses of the rows nearest to one vector, nearest first."""
         probing = query.probing
-        wanted = query.k * (probing.refine_factor or 1)
+        num_candidates = query.k * (probing.refine_factor or 1)
         is_fixed = probing.most is not None and probing.least == probing.most
-        if allowed is not None and not is_fixed and allowed.size <= wanted:
+        if allowed is not None and not is_fixed and allowed.size <= num_candidates:
             count.refined += allowed.size
             rows, near = self._exact(query, vector, allowed)
             return rows[: query.k], near[: query.k]
         with np.errstate(all="ignore"):
             compared = _unit(vector) if query.metric == "cosine" else vector
         probes = [_Probe(segment, ivf, ivf.nearest_partitions(compared)) for segment, ivf in opened]
-        for one in probes:
-            self._probe(one, compared, _first(probing, query.k, one.order.size), count)
+        for probe in probes:
+            self._probe(probe, compared, _first(probing, query.k, probe.order.size), count)
         while True:
-            rows, near = self._best(probes, query, wanted, vector, allowed)
-            waiting = [one for one in probes if one.next < _most(probing, one.order.size)]
-            if rows.size >= wanted or not waiting:
+            rows, near = self._best(probes, query, num_candidates, vector, allowed)
+            waiting = [probe for probe in probes if probe.next < _most(probing, probe.order.size)]
+            if rows.size >= num_candidates or not waiting:
                 break
-            for one in waiting:
+            for probe in waiting:
                 # More each time: all that is found is looked at anew after every step.
-                step = max(one.next // 4, 1)
-                last = _most(probing, one.order.size)
-                self._probe(one, compared, min(one.next + step, last), count)
+                step = max(probe.next // 4, 1)
+                last = _most(probing, probe.order.size)
+                self._probe(probe, compared, min(probe.next + step, last), count)
         if probing.refine_factor is not None and all(ivf.stored is not None for _, ivf in opened):
             count.refined += rows.size
             rows, near = self._exact(query, vector, rows)
@@ -284,16 +286,18 @@ class VectorSearch:
     def _probe(self, probe: _Probe, vector: Floats, stop: int, count: _Count) -> None:
         """Search the next partitions of a segment."""
         numbers = probe.order[probe.next : stop].tolist()
-        found = [probe.ivf.partition(one) for one in numbers]
+        partitions = [probe.ivf.partition(number) for number in numbers]
         probe.next = max(stop, probe.next)
-        probe.rows += [one.rows for one in found]
-        count.partitions += len(found)
-        count.vectors += sum(one.rows.size for one in found)
+        probe.rows += [partition.rows for partition in partitions]
+        count.partitions += len(partitions)
+        count.vectors += sum(partition.rows.size for partition in partitions)
         stored = probe.ivf.stored
         if stored is None:
-            probe.distances += [np.zeros(one.rows.size, np.float32) for one in found]
+            probe.distances += [
+                np.zeros(partition.rows.size, np.float32) for partition in partitions
+            ]
             return
-        held = [one.stored for one in found if one.stored is not None]
+        held = [partition.stored for partition in partitions if partition.stored is not None]
         with np.errstate(all="ignore"):
             probe.distances += stored.distances(vector, numbers, held)
 
@@ -301,43 +305,43 @@ class VectorSearch:
         self,
         probes: Sequence[_Probe],
         query: NearestQuery,
-        wanted: int,
+        num_wanted: int,
         vector: Floats,
         allowed: U64s | None,
     ) -> tuple[U64s, F32s]:
         """Return the nearest live rows found so far, nearest first."""
         parts = []
-        for one in probes:
-            rows = np.concatenate(one.rows) if one.rows else NO_ROWS
-            if one.ivf.stored is None:
-                found, is_live = _kept(one.segment, rows, allowed)
-                parts.append(self._exact(query, vector, found[is_live]))
+        for probe in probes:
+            rows = np.concatenate(probe.rows) if probe.rows else NO_ROWS
+            if probe.ivf.stored is None:
+                addresses, is_live = _kept(probe.segment, rows, allowed)
+                parts.append(self._exact(query, vector, addresses[is_live]))
                 continue
-            near = np.concatenate(one.distances) if one.distances else _NO_DISTANCES
+            near = np.concatenate(probe.distances) if probe.distances else _NO_DISTANCES
             is_refined = query.probing.refine_factor is not None
             keep = np.flatnonzero(~np.isnan(near) if is_refined else in_range(near, query))
             if keep.size < near.size:
                 rows, near = rows[keep], near[keep]
-            parts.append(_nearest_live(one.segment, rows, near, wanted, allowed))
-        for one, (rows, _) in zip(probes, parts, strict=True):
+            parts.append(_nearest_live(probe.segment, rows, near, num_wanted, allowed))
+        for probe, (rows, _) in zip(probes, parts, strict=True):
             if different(np.sort(rows)).size < rows.size:
-                place = f"_indices/{one.segment.index.uuid}"
+                place = f"_indices/{probe.segment.index.uuid}"
                 repeated = f"row {describe_repeated(rows)}"
                 raise CorruptFileError(place, None, "each row once", repeated)
-        rows = np.concatenate([one for one, _ in parts])
-        near = np.concatenate([one for _, one in parts])
-        order = np.lexsort((rows, near))[:wanted]
+        rows = np.concatenate([rows_of_part for rows_of_part, _ in parts])
+        near = np.concatenate([distances_of_part for _, distances_of_part in parts])
+        order = np.lexsort((rows, near))[:num_wanted]
         return rows[order], near[order]
 
     def _exact(self, query: NearestQuery, vector: Floats, rows: U64s) -> tuple[U64s, F32s]:
         """Compute the exact distances of rows; return them nearest first."""
         schema = self._snapshot.manifest.schema
-        wanted = project(schema, [quoted((query.column,))])
+        projection = project(schema, [quoted((query.column,))])
         near = np.full(rows.size, np.nan, np.float32)
         step = max(_EXACT_BYTES // (4 * vector.size), 1)
         for start in range(0, rows.size, step):
             listed = rows_at(self._snapshot, rows[start : start + step])
-            table = fetch_rows(self._snapshot, wanted, listed)
+            table = fetch_rows(self._snapshot, projection, listed)
             matrix, valid = matrix_of(table.column(0))
             part = distances(matrix, vector, query.metric)
             near[start : start + step] = np.where(valid, part, np.nan)
@@ -348,42 +352,42 @@ class VectorSearch:
 
 def _kept(segment: Segment, rows: U64s, allowed: U64s | None) -> tuple[U64s, npt.NDArray[np.bool_]]:
     """Return the addresses of rows, and which of them may be found."""
-    found, is_live = segment.addresses(rows)
+    addresses, is_live = segment.addresses(rows)
     if allowed is not None:
-        is_live &= among(found, allowed)
-    return found, is_live
+        is_live &= among(addresses, allowed)
+    return addresses, is_live
 
 
 def _nearest_live(
-    segment: Segment, rows: U64s, near: F32s, wanted: int, allowed: U64s | None
+    segment: Segment, rows: U64s, near: F32s, num_wanted: int, allowed: U64s | None
 ) -> tuple[U64s, F32s]:
     """Return the nearest rows that may be found, in any order.
 
     Rows are looked up from the nearest one on, as few are needed: most rows live.
     """
-    checked = rows.size if allowed is not None else wanted + max(wanted // 4, _CHECKED_MIN)
+    checked = rows.size if allowed is not None else num_wanted + max(num_wanted // 4, _CHECKED_MIN)
     while True:
         places: npt.NDArray[np.int64] = np.arange(rows.size)
         if checked < rows.size:
             limit = np.partition(near, checked)[checked]
             places = np.flatnonzero(near <= limit)
-        found, is_live = _kept(segment, rows[places], allowed)
-        if checked >= rows.size or int(is_live.sum()) >= wanted:
-            return found[is_live], near[places[is_live]]
+        addresses, is_live = _kept(segment, rows[places], allowed)
+        if checked >= rows.size or int(is_live.sum()) >= num_wanted:
+            return addresses[is_live], near[places[is_live]]
         checked *= 8
 
 
-def _merged(one: Neighbours, other: Neighbours, k: int) -> Neighbours:
+def _merged(neighbours: Neighbours, other: Neighbours, k: int) -> Neighbours:
     """Return the k nearest rows of each query, nearest first."""
-    both = Neighbours(
-        addresses_of([one.rows, other.rows]),
-        np.concatenate((one.distances, other.distances)),
-        np.concatenate((one.query_index, other.query_index)),
+    merged = Neighbours(
+        addresses_of([neighbours.rows, other.rows]),
+        np.concatenate((neighbours.distances, other.distances)),
+        np.concatenate((neighbours.query_index, other.query_index)),
     )
-    order = np.lexsort((both.rows.position, both.distances, both.query_index))
-    numbers = both.query_index[order]
+    order = np.lexsort((merged.rows.position, merged.distances, merged.query_index))
+    numbers = merged.query_index[order]
     place = np.arange(order.size) - np.searchsorted(numbers, numbers)
-    return both.take(order[place < k].astype(np.int64))
+    return merged.take(order[place < k].astype(np.int64))
 
 
 def _unit(vector: Floats) -> Floats:
@@ -413,14 +417,16 @@ def _first(probing: Probing, k: int, total: int) -> int:
 
 def opened_segment(segment: Segment) -> IvfSegment:
     """Open the files of a segment. Raises LanceError."""
-    kept = partitions_of(segment.snapshot.files)
-    found: IvfSegment = segment.opened(FILES, NEWEST, partial(IvfSegment, segment.index.uuid, kept))
-    return found
+    partitions = partitions_of(segment.snapshot.files)
+    ivf_segment: IvfSegment = segment.opened(
+        FILES, NEWEST, partial(IvfSegment, segment.index.uuid, partitions)
+    )
+    return ivf_segment
 
 
 def opened_segments(index: ListedIndex) -> list[tuple[Segment, IvfSegment]]:
     """Open the files of all segments of an index. Raises LanceError."""
-    return [(one, opened_segment(one)) for one in index.segments]
+    return [(segment, opened_segment(segment)) for segment in index.segments]
 
 
 def vector_search(snapshot: Snapshot) -> VectorSearch | None:

@@ -93,27 +93,30 @@ def check(kind: str, column: pa.Field, parameters: Parameters) -> Parameters:
         raise InvalidInputError(
             f"{kind} has no parameter {unknown[0]!r}; it takes {', '.join(sorted(defaults))}"
         )
-    found = {**defaults, **{name: one for name, one in parameters.items() if one is not None}}
-    found["metric"] = _metric(kind, type_, str(found["metric"]))
+    settings = {
+        **defaults,
+        **{name: parameter for name, parameter in parameters.items() if parameter is not None},
+    }
+    settings["metric"] = _metric(kind, type_, str(settings["metric"]))
     limits = {
         "num_partitions": PARTITIONS_MAX, "target_partition_size": 1 << 40, "sample_rate": 1 << 20,
         "max_iters": 10_000,
     }  # fmt: skip
     for name, most in limits.items():
-        if found[name] is not None:
-            found[name] = _whole(kind, name, found[name], 1, most)
-    found["seed"] = _whole(kind, "seed", found["seed"], 0, (1 << 63) - 1)
+        if settings[name] is not None:
+            settings[name] = _whole(kind, name, settings[name], 1, most)
+    settings["seed"] = _whole(kind, "seed", settings["seed"], 0, (1 << 63) - 1)
     if kind == PQ:
-        _check_product(found, type_)
-    if kind == SQ and found["sq_bounds"] is not None:
-        found["sq_bounds"] = _bounds(found["sq_bounds"])
-    if found["ivf_centroids"] is not None:
-        found["ivf_centroids"] = _centroids(found, type_)
-    return found
+        _check_product(settings, type_)
+    if kind == SQ and settings["sq_bounds"] is not None:
+        settings["sq_bounds"] = _bounds(settings["sq_bounds"])
+    if settings["ivf_centroids"] is not None:
+        settings["ivf_centroids"] = _centroids(settings, type_)
+    return settings
 
 
-def _metric(kind: str, type_: pa.DataType, asked: str) -> str:
-    metric = {"euclidean": "l2"}.get(asked.lower(), asked.lower())
+def _metric(kind: str, type_: pa.DataType, metric_name: str) -> str:
+    metric = {"euclidean": "l2"}.get(metric_name.lower(), metric_name.lower())
     if pt.is_uint8(type_.value_type):
         allowed: tuple[str, ...] = ("hamming",) if kind == FLAT else ()
     else:
@@ -122,7 +125,7 @@ def _metric(kind: str, type_: pa.DataType, asked: str) -> str:
         raise InvalidInputError(f"{kind} does not hold vectors of {type_.value_type}")
     if metric not in allowed or metric not in METRICS:
         raise InvalidInputError(
-            f"metric {asked!r} does not fit vectors of {type_.value_type}; "
+            f"metric {metric_name!r} does not fit vectors of {type_.value_type}; "
             f"use {' or '.join(allowed)}"
         )
     return metric
@@ -139,11 +142,11 @@ def _whole(kind: str, name: str, value: Any, least: int, most: int) -> int:
     return int(value)
 
 
-def _check_product(found: dict[str, Any], type_: pa.DataType) -> None:
-    if found["num_sub_vectors"] is None:
+def _check_product(settings: dict[str, Any], type_: pa.DataType) -> None:
+    if settings["num_sub_vectors"] is None:
         raise InvalidInputError("num_sub_vectors is required for IVF_PQ")
-    pieces = _whole(PQ, "num_sub_vectors", found["num_sub_vectors"], 1, type_.list_size)
-    bits = _whole(PQ, "num_bits", found["num_bits"], 4, 8)
+    pieces = _whole(PQ, "num_sub_vectors", settings["num_sub_vectors"], 1, type_.list_size)
+    bits = _whole(PQ, "num_bits", settings["num_bits"], 4, 8)
     if bits not in (4, 8) or (bits == 4 and pieces % 2):
         raise InvalidInputError(
             f"IVF_PQ: num_bits is 8, or 4 with an even num_sub_vectors, not {bits} with {pieces}"
@@ -152,58 +155,58 @@ def _check_product(found: dict[str, Any], type_: pa.DataType) -> None:
         raise InvalidInputError(
             f"dimension ({type_.list_size}) must be divisible by num_sub_vectors ({pieces})"
         )
-    found |= {"num_sub_vectors": pieces, "num_bits": bits}
-    if found["pq_codebook"] is not None:
-        if found["ivf_centroids"] is None:
+    settings |= {"num_sub_vectors": pieces, "num_bits": bits}
+    if settings["pq_codebook"] is not None:
+        if settings["ivf_centroids"] is None:
             raise InvalidInputError("ivf_centroids must be given when pq_codebook is given")
         shape = pieces, 1 << bits, type_.list_size // pieces
-        codebook = _numbers(found["pq_codebook"])
+        codebook = _numbers(settings["pq_codebook"])
         if codebook.size != type_.list_size << bits or codebook.ndim not in (2, 3):
             raise InvalidInputError(f"pq_codebook has the shape {shape}, not {codebook.shape}")
-        found["pq_codebook"] = codebook.reshape(shape).astype(np.float32)
+        settings["pq_codebook"] = codebook.reshape(shape).astype(np.float32)
 
 
-def _bounds(given: Any) -> tuple[float, float]:
+def _bounds(bounds: Any) -> tuple[float, float]:
     """Return the numbers that the codes 0 and 255 of IVF_SQ stand for."""
     try:
-        low, high = map(float, given)
+        low, high = map(float, bounds)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"sq_bounds are two numbers, not {given!r}") from error
+        raise InvalidInputError(f"sq_bounds are two numbers, not {bounds!r}") from error
     if not (np.isfinite([low, high]).all() and low <= high):
         raise InvalidInputError(f"sq_bounds are two finite numbers in order, not {low}, {high}")
     return low, high
 
 
-def _centroids(found: dict[str, Any], type_: pa.DataType) -> Matrix:
-    centroids = _numbers(found["ivf_centroids"])
-    wanted = found["num_partitions"]
+def _centroids(settings: dict[str, Any], type_: pa.DataType) -> Matrix:
+    centroids = _numbers(settings["ivf_centroids"])
+    num_partitions = settings["num_partitions"]
     if centroids.ndim != 2 or not len(centroids) or centroids.shape[1] != type_.list_size:
         raise InvalidInputError(
             f"ivf_centroids has a row of {type_.list_size} numbers for each partition, "
             f"not the shape {centroids.shape}"
         )
-    if wanted is not None and wanted != len(centroids):
+    if num_partitions is not None and num_partitions != len(centroids):
         raise InvalidInputError(
-            f"ivf_centroids has {len(centroids)} rows, but num_partitions={wanted}"
+            f"ivf_centroids has {len(centroids)} rows, but num_partitions={num_partitions}"
         )
-    is_bits = found["metric"] == "hamming"
+    is_bits = settings["metric"] == "hamming"
     if is_bits != (centroids.dtype == np.uint8) or not np.isfinite(centroids).all():
         raise InvalidInputError("ivf_centroids must be finite numbers, of the type of the vectors")
     return centroids if is_bits else centroids.astype(np.float32)
 
 
-def _numbers(given: Any) -> Matrix:
+def _numbers(values: Any) -> Matrix:
     """Return a matrix of a numpy array or of Arrow's fixed-size lists."""
-    if isinstance(given, pa.ExtensionArray):
-        given = given.storage
-    if isinstance(given, pa.FixedSizeListArray):
-        matrix, valid = matrix_of(pa.chunked_array([given]))
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if isinstance(values, pa.FixedSizeListArray):
+        matrix, valid = matrix_of(pa.chunked_array([values]))
         if not valid.all():
             raise InvalidInputError("centroids and codebooks have no nulls")
         return matrix
     try:
-        found = np.asarray(given)
-        return found if found.dtype == np.uint8 else found.astype(np.float32)
+        array = np.asarray(values)
+        return array if array.dtype == np.uint8 else array.astype(np.float32)
     except (TypeError, ValueError) as error:
         raise InvalidInputError("centroids and codebooks are arrays of numbers") from error
 
@@ -323,18 +326,22 @@ class _Model:
         """Train on a sample of the rows."""
         metric, rng = parameters["metric"], np.random.default_rng(parameters["seed"])
         rate, most = parameters["sample_rate"], parameters["max_iters"]
-        given = parameters["ivf_centroids"]
-        count = _partition_count(kind, rows.num_rows, parameters) if given is None else len(given)
+        given_centroids = parameters["ivf_centroids"]
+        count = (
+            _partition_count(kind, rows.num_rows, parameters)
+            if given_centroids is None
+            else len(given_centroids)
+        )
         bits = parameters["num_bits"] if kind == PQ else 8
-        wanted = max(count * rate, rate << bits, _SCALAR_SAMPLES if kind == SQ else 0)
-        wanted = min(wanted, max(_SAMPLE_BYTES_MAX // (4 * type_.list_size), 1))
+        sample_size = max(count * rate, rate << bits, _SCALAR_SAMPLES if kind == SQ else 0)
+        sample_size = min(sample_size, max(_SAMPLE_BYTES_MAX // (4 * type_.list_size), 1))
         sample = np.zeros((0, type_.list_size), np.float32)
         if rows.num_rows:
-            sample, _ = _prepared(rows.sample(wanted, rng), metric)
+            sample, _ = _prepared(rows.sample(sample_size, rng), metric)
         if not len(sample):  # no row has a vector
             dtype = np.uint8 if metric == "hamming" else np.float32
             sample = np.zeros((1, type_.list_size), dtype)
-        centroids, loss = given, 0.0
+        centroids, loss = given_centroids, 0.0
         if centroids is None:
             chosen = sample[rng.permutation(len(sample))[: count * rate]]
             with rows.progress.stage("train_ivf", most, "iterations") as add:
@@ -375,21 +382,21 @@ def _codebook(
 ) -> Floats:
     """Train the codewords of each piece, on what centroids leave of the vectors."""
     pieces, words = parameters["num_sub_vectors"], 1 << parameters["num_bits"]
-    rest = sample[rng.permutation(len(sample))[: words * parameters["sample_rate"]]]
+    training = sample[rng.permutation(len(sample))[: words * parameters["sample_rate"]]]
     if parameters["metric"] != "dot":
-        rest = rest - centroids[nearest_centroids(rest, centroids)]
-    size = rest.shape[1] // pieces
-    found = []
+        training = training - centroids[nearest_centroids(training, centroids)]
+    size = training.shape[1] // pieces
+    codebook = []
     with rows.progress.stage("train_quantizer", pieces, "sub-vectors") as add:
         for piece in range(pieces):
-            part = np.ascontiguousarray(rest[:, piece * size : (piece + 1) * size])
+            part = np.ascontiguousarray(training[:, piece * size : (piece + 1) * size])
             codewords, _ = train(
                 part, words, "l2", rng, max_iterations=parameters["max_iters"],
                 on_iteration=partial(add, 0),
             )  # fmt: skip
-            found.append(codewords)
+            codebook.append(codewords)
             add(1)
-    return np.stack(found)
+    return np.stack(codebook)
 
 
 def _prepared(vectors: pa.ChunkedArray, metric: str) -> tuple[Matrix, npt.NDArray[np.bool_]]:
@@ -398,13 +405,13 @@ def _prepared(vectors: pa.ChunkedArray, metric: str) -> tuple[Matrix, npt.NDArra
     if metric == "hamming":
         return matrix[valid] if not valid.all() else matrix, valid
     with np.errstate(all="ignore"):
-        found = matrix.astype(np.float32, copy=False)
-        keep = valid & np.isfinite(found).all(axis=1)
+        prepared = matrix.astype(np.float32, copy=False)
+        keep = valid & np.isfinite(prepared).all(axis=1)
         if metric == "cosine":
-            lengths = np.sqrt(np.einsum("ij,ij->i", found, found))
+            lengths = np.sqrt(np.einsum("ij,ij->i", prepared, prepared))
             keep &= (lengths > 0) & np.isfinite(lengths)
-            found = found / lengths[:, None]
-    return found[keep] if not keep.all() else found, keep
+            prepared = prepared / lengths[:, None]
+    return prepared[keep] if not keep.all() else prepared, keep
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -540,8 +547,8 @@ class _Coded:
         """Return the row ids and what is stored of some vectors."""
         if self._whole is None:
             self._whole = self._read()
-        found = self._whole[places]
-        return np.ascontiguousarray(found["id"]), np.ascontiguousarray(found["stored"])
+        vectors = self._whole[places]
+        return np.ascontiguousarray(vectors["id"]), np.ascontiguousarray(vectors["stored"])
 
     def _read(self) -> npt.NDArray[Any]:
         if self._file is None:

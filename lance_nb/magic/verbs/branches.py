@@ -31,26 +31,26 @@ def branch(context: MagicContext, args: Namespace) -> Result:
     """List, create or delete branches."""
     dataset = context.dataset
     if args.action == "list":
-        found = dataset.branches.list()
+        branches = dataset.branches.list()
         records = [
             {
                 "branch": text.name(name),
                 "from": _fork(about),
                 "created": datetime.fromtimestamp(about["create_at"], UTC).astimezone(),
             }
-            for name, about in found.items()
+            for name, about in branches.items()
         ]
         lines = [
             f"{text.name(name)} is unfinished and has no versions: create it again from "
             f"{_fork(about)} to complete it, or {context.prog} branch delete {text.name(name)}"
-            for name, about in found.items()
+            for name, about in branches.items()
             if about.get("is_unfinished")
         ]
         return records_result(f"Branches of {text.name(dataset.name)}", records, lines=lines)
     name = _required_name(context, args, "branch")
     if args.action == "create":
-        made = dataset.create_branch(name, version_ref(context.resolve(args.ref)))
-        return _moved_result(context.set_dataset(made), f"created branch {text.name(name)}")
+        branch = dataset.create_branch(name, version_ref(context.resolve(args.ref)))
+        return _moved_result(context.set_dataset(branch), f"created branch {text.name(name)}")
     if args.action == "delete":
         if dataset.branch == name:
             context.set_dataset(dataset.checkout_version((None, None)))
@@ -75,12 +75,12 @@ def tag(context: MagicContext, args: Namespace) -> Result:
         record = dataset.tags.readable().get(name)
         missing = record is not None and is_missing(dataset, tag_place(record))
         dataset.tags.delete(name)
-        kept = "The version did not exist any more." if missing else "The version is kept."
-        return text_result(f"Deleted tag {text.name(name)}", [kept])
-    there = context.resolve(args.ref)
+        consequence = "The version did not exist any more." if missing else "The version is kept."
+        return text_result(f"Deleted tag {text.name(name)}", [consequence])
+    place = context.resolve(args.ref)
     change = dataset.tags.create if args.action == "create" else dataset.tags.update
-    change(name, version_ref(there))
-    return text_result(f"Tag {text.name(name)} is at {label(there)}", [], value=there)
+    change(name, version_ref(place))
+    return text_result(f"Tag {text.name(name)} is at {label(place)}", [], value=place)
 
 
 def restore(context: MagicContext, args: Namespace) -> Result:
@@ -111,8 +111,8 @@ def _fork(about: dict[str, object]) -> str:
     return f"{text.name(about['parent_branch'] or 'main')}:{about['parent_version']}"
 
 
-def _moved_result(dataset: LanceDataset, what: str) -> Result:
-    return text_result(f"Now at {label(dataset)}", [what], value=dataset)
+def _moved_result(dataset: LanceDataset, verb_text: str) -> Result:
+    return text_result(f"Now at {label(dataset)}", [verb_text], value=dataset)
 
 
 _FORCE = argument("--force", action="store_true", help="even if other branches depend on it")
@@ -205,9 +205,9 @@ def _run_merge(
         "version": plan.version,
         "rows_before": plan.num_rows_before,
         "rows_after": plan.num_rows_after,
-        "conflicts": [str(one) for one in plan.conflicts],
+        "conflicts": [str(conflict) for conflict in plan.conflicts],
     }
-    lines = [text.line(one) for one in str(plan).splitlines()]
+    lines = [text.line(line) for line in str(plan).splitlines()]
     return text_result(heading, lines, value=plan, data=data, exit_code=1 if plan.unresolved else 0)
 
 

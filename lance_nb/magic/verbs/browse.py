@@ -98,9 +98,9 @@ def indices(context: MagicContext, args: Namespace) -> Result:
     """List the indices, their columns and fragments."""
     dataset = context.resolve(args.ref)
     records = [
-        {"name": one["name"], "type": one["type"], "fields": ", ".join(one["fields"]),
-         "version": one["version"], "fragments": len(one["fragment_ids"] or ())}
-        for one in dataset.list_indices()
+        {"name": index["name"], "type": index["type"], "fields": ", ".join(index["fields"]),
+         "version": index["version"], "fragments": len(index["fragment_ids"] or ())}
+        for index in dataset.list_indices()
     ]  # fmt: skip
     return records_result(f"Indices of {label(dataset)}", records)
 
@@ -109,12 +109,12 @@ def tables(context: MagicContext, args: Namespace) -> Result:
     """List the tables of a folder or a namespace."""
     from lance_nb.dataset.database import SUMMARY_FIELDS, database
 
-    found = database(args.uri)
-    summaries = found.summaries()
-    data = [{name: getattr(one, name) for name in SUMMARY_FIELDS} for one in summaries]
-    is_whole = all(one.can_open for one in summaries)
-    picture = render_tables(found, summaries, len(summaries))
-    return Result(found, picture, data, exit_code=0 if is_whole else 1)
+    opened = database(args.uri)
+    summaries = opened.summaries()
+    data = [{name: getattr(summary, name) for name in SUMMARY_FIELDS} for summary in summaries]
+    is_whole = all(summary.can_open for summary in summaries)
+    picture = render_tables(opened, summaries, len(summaries))
+    return Result(opened, picture, data, exit_code=0 if is_whole else 1)
 
 
 def export(context: MagicContext, args: Namespace) -> Result:
@@ -123,13 +123,13 @@ def export(context: MagicContext, args: Namespace) -> Result:
     dataset = context.resolve(args.ref)
     before = None if args.since is None else context.resolve(args.since)
     since = None if before is None else (before.branch, before.version)
-    found = dataset.export(
+    result = dataset.export(
         Path(args.path), columns, args.where, since=since, overwrite=args.overwrite,
         formulas=args.formulas,
     )  # fmt: skip
-    line = f"{text.plural(found.num_rows, 'row')}, {text.size(found.size_bytes)}"
-    data = {"rows": found.num_rows}
-    return text_result(f"Wrote {text.line(found.path)}", [line], value=found.path, data=data)
+    line = f"{text.plural(result.num_rows, 'row')}, {text.size(result.size_bytes)}"
+    data = {"rows": result.num_rows}
+    return text_result(f"Wrote {text.line(result.path)}", [line], value=result.path, data=data)
 
 
 _AT = argument("ref", nargs="?", completes=REF, help="the version (default: the current one)")

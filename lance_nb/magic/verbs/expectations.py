@@ -38,16 +38,16 @@ def check(context: MagicContext, args: Namespace) -> Result:
     if args.all:
         if args.ref is not None:
             raise InvalidInputError("--all checks every version of the branch: leave out REF")
-        found = dataset.check_versions(names=names, cache=cache, allow_bases=allowed)
+        results = dataset.check_versions(names=names, cache=cache, allow_bases=allowed)
     else:
-        at = None if args.ref is None else context.resolve(args.ref)
-        ref = None if at is None else (at.branch, at.version)
-        found = [dataset.check(ref, names=names, cache=cache, allow_bases=allowed)]
+        place = None if args.ref is None else context.resolve(args.ref)
+        ref = None if place is None else (place.branch, place.version)
+        results = [dataset.check(ref, names=names, cache=cache, allow_bases=allowed)]
     if args.junit is not None:
-        _write(args.junit, junit_xml(found))
-    exit_code = 0 if all(one.ok for one in found) else 1
-    answer = _versions(found) if args.all else _one(found[0])
-    value = found if args.all else found[0]
+        _write(args.junit, junit_xml(results))
+    exit_code = 0 if all(result.ok for result in results) else 1
+    answer = _versions(results) if args.all else _one(results[0])
+    value = results if args.all else results[0]
     return Result(value, answer.picture, answer.data, exit_code)
 
 
@@ -57,45 +57,47 @@ def _failing(context: MagicContext, args: Namespace) -> Result:
         raise InvalidInputError("--rows shows the rows of one expectation: use --name NAME")
     dataset = context.dataset if args.ref is None else context.resolve(args.ref)
     (name,) = args.name
-    found = dataset.expectations.failing_rows(name, limit=args.rows)
-    heading = f"{text.plural(found.num_rows, 'row')} of {label(dataset)} for which {name} fails"
-    answer = table_result(text.line(heading), found, context.settings.rows_shown)
-    return Result(found, answer.picture, answer.data, 1 if found.num_rows else 0)
+    rows = dataset.expectations.failing_rows(name, limit=args.rows)
+    heading = f"{text.plural(rows.num_rows, 'row')} of {label(dataset)} for which {name} fails"
+    answer = table_result(text.line(heading), rows, context.settings.rows_shown)
+    return Result(rows, answer.picture, answer.data, 1 if rows.num_rows else 0)
 
 
-def _one(found: CheckResult) -> Result:
+def _one(result: CheckResult) -> Result:
     records = [
         {
-            "status": one.status,
-            "name": one.name,
-            "expectation": one.statement,
-            "detail": one.detail,
+            "status": outcome.status,
+            "name": outcome.name,
+            "expectation": outcome.statement,
+            "detail": outcome.detail,
         }
-        for one in found.outcomes
+        for outcome in result.outcomes
     ]
     lines = [] if records else ["add one: expect add 'score BETWEEN 0 AND 1'"]
-    return records_result(f"Check of {found.sentence}", records, lines=lines)
+    return records_result(f"Check of {result.sentence}", records, lines=lines)
 
 
-def _versions(found: Sequence[CheckResult]) -> Result:
+def _versions(results: Sequence[CheckResult]) -> Result:
     records = [
         {
-            "version": one.label,
-            "status": one.status,
-            "failed": ", ".join(outcome.name for outcome in one.failed),
-            "unknown": sum(outcome.status == "unknown" for outcome in one.outcomes),
+            "version": result.label,
+            "status": result.status,
+            "failed": ", ".join(outcome.name for outcome in result.failed),
+            "unknown": sum(outcome.status == "unknown" for outcome in result.outcomes),
         }
-        for one in found
+        for result in results
     ]
-    first = next((one for one in found if one.failed), None)
-    bad = sum(bool(one.failed) for one in found)
-    lines = [f"{text.plural(len(found), 'version')} checked, {text.plural(bad, 'version')} failed"]
+    first = next((result for result in results if result.failed), None)
+    bad = sum(bool(result.failed) for result in results)
+    lines = [
+        f"{text.plural(len(results), 'version')} checked, {text.plural(bad, 'version')} failed"
+    ]
     if first is not None:
         lines.append(f"the first version that fails is {first.label}")
     heading = "Check of all versions"
     head = tuple(records[0]) if records else ()
     rows = [tuple(map(word, record.values())) for record in reversed(records)]
-    return Result(found, render_table(heading, tuple(lines), (head, rows)), records)
+    return Result(results, render_table(heading, tuple(lines), (head, rows)), records)
 
 
 def _write(path: str, content: str) -> None:
@@ -124,19 +126,21 @@ def expect(context: MagicContext, args: Namespace) -> Result:
         search = context.dataset.expectations.bisect(words, bad=bad)
         return bisection_result(f"bisect {text.line(words)}", search, search.sentence)
     dataset = context.checkout_latest()
-    found = dataset.expectations
+    expectations = dataset.expectations
     if args.action == "gate":
         if words not in {"on", "off"}:
             raise InvalidInputError("use expect gate on, or expect gate off")
-        found.set_gate(words == "on")
-        said = f"Version {label(dataset)}: the gate is {'closed' if found.gate else 'open'}"
-        return text_result(said, [_NOT_BOUND], value=dataset)
+        expectations.set_gate(words == "on")
+        sentence = (
+            f"Version {label(dataset)}: the gate is {'closed' if expectations.gate else 'open'}"
+        )
+        return text_result(sentence, [_NOT_BOUND], value=dataset)
     if args.action == "remove":
-        found.remove(words)
-        said = f"Version {label(dataset)}: removed expectation {text.line(words)}"
-        return text_result(said, [], value=dataset)
-    name = _added(found, args, words)
-    statement = found.list()[name].statement
+        expectations.remove(words)
+        sentence = f"Version {label(dataset)}: removed expectation {text.line(words)}"
+        return text_result(sentence, [], value=dataset)
+    name = _added(expectations, args, words)
+    statement = expectations.list()[name].statement
     record = {"name": name, "expectation": statement}
     return records_result(f"Version {label(dataset)}: added", [record], value=dataset)
 
@@ -152,40 +156,40 @@ def _words(args: Namespace) -> str:
 
 
 def _listed(dataset: LanceDataset) -> Result:
-    found = dataset.expectations
+    expectations = dataset.expectations
     records = [
-        {"name": name, "kind": one.kind, "expectation": one.statement}
-        for name, one in found.list().items()
+        {"name": name, "kind": expectation.kind, "expectation": expectation.statement}
+        for name, expectation in expectations.list().items()
     ]
     records += [
         {"name": text.name(name), "kind": "unreadable", "expectation": problem}
-        for name, problem in found.problems().items()
+        for name, problem in expectations.problems().items()
     ]
     lines = ["The gate is closed: staging refuses a commit that breaks one.", _NOT_BOUND]
     return records_result(
         f"Expectations of {label(dataset)}",
         records,
-        value=found.list(),
-        lines=lines if found.gate else [],
+        value=expectations.list(),
+        lines=lines if expectations.gate else [],
     )
 
 
-def _added(found: Expectations, args: Namespace, words: str) -> str:
+def _added(expectations: Expectations, args: Namespace, words: str) -> str:
     match args.action:
         case "add":
-            return found.add(words, name=args.name)
+            return expectations.add(words, name=args.name)
         case "not-null":
-            return found.add_not_null(words, name=args.name)
+            return expectations.add_not_null(words, name=args.name)
         case "unique":
-            return found.add_unique(names_of(words) or [], name=args.name)
+            return expectations.add_unique(names_of(words) or [], name=args.name)
         case "rows":
-            return found.add_row_count(args.min, args.max, name=args.name)
+            return expectations.add_row_count(args.min, args.max, name=args.name)
         case "drift":
-            return found.add_drift(words, args.limit, against=args.against, name=args.name)
+            return expectations.add_drift(words, args.limit, against=args.against, name=args.name)
         case _:
             if args.uri is None or args.to is None:
                 raise InvalidInputError("expect reference needs --uri URI and --to COLUMN")
-            return found.add_reference(words, args.uri, args.to, name=args.name)
+            return expectations.add_reference(words, args.uri, args.to, name=args.name)
 
 
 VERBS = (

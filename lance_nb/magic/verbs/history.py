@@ -59,18 +59,20 @@ def log(context: MagicContext, args: Namespace) -> Result:
     infos = dataset.history(limit, before)
     records = [
         {
-            "version": f"{one.version}{' (shown)' if one.version == dataset.version else ''}",
-            "time": one.timestamp and one.timestamp.astimezone(),
-            "operation": one.operation,
-            "rows": one.num_rows,
-            "deleted": one.num_deleted_rows,
-            "fragments": one.num_fragments,
-            "tags": ", ".join(map(text.name, one.tags)),
-            "message": one.message if one.error is None else one.error,
+            "version": f"{info.version}{' (shown)' if info.version == dataset.version else ''}",
+            "time": info.timestamp and info.timestamp.astimezone(),
+            "operation": info.operation,
+            "rows": info.num_rows,
+            "deleted": info.num_deleted_rows,
+            "fragments": info.num_fragments,
+            "tags": ", ".join(map(text.name, info.tags)),
+            "message": info.message if info.error is None else info.error,
         }
-        for one in infos
+        for info in infos
     ]
-    data = [{**record, "version": one.version} for record, one in zip(records, infos, strict=True)]
+    data = [
+        {**record, "version": info.version} for record, info in zip(records, infos, strict=True)
+    ]
     answer = records_result(f"Versions of {label(dataset)}", records)
     return Result(infos, answer.picture, data)
 
@@ -79,32 +81,32 @@ def bisect(context: MagicContext, args: Namespace) -> Result:
     """Find the first version for which an expectation fails."""
     dataset = context.resolve(args.bad)
     good = None if args.good is None else context.resolve(args.good).version
-    found = dataset.bisect(args.statement, good=good, bad=dataset.version, nulls=args.nulls)
+    result = dataset.bisect(args.statement, good=good, bad=dataset.version, nulls=args.nulls)
     heading = f"bisect {text.line(args.statement)}"
-    return bisection_result(heading, found, found.describe("--nulls fail"))
+    return bisection_result(heading, result, result.describe("--nulls fail"))
 
 
-def bisection_result(heading: str, found: Bisection, sentence: str) -> Result:
+def bisection_result(heading: str, result: Bisection, sentence: str) -> Result:
     """Return what a search found: the versions that were checked, and ``sentence`` about them."""
-    has_nulls = any(one.num_null for one in found.tried)
+    has_nulls = any(trial.num_null for trial in result.tried)
     records = [
         {
-            "version": one.version,
-            "holds": one.holds,
-            **({"null_rows": one.num_null} if has_nulls else {}),
-            "operation": one.operation,
-            "message": one.message,
+            "version": trial.version,
+            "holds": trial.holds,
+            **({"null_rows": trial.num_null} if has_nulls else {}),
+            "operation": trial.operation,
+            "message": trial.message,
         }
-        for one in found.tried
+        for trial in result.tried
     ]
     head = tuple(records[0])
     rows = [tuple(word(value) for value in record.values()) for record in records]
     picture = render_table(heading, (sentence,), (head, rows))
     data = {
-        "first_bad": found.first_bad, "last_good": found.last_good, "nulls": found.nulls,
-        "num_null": found.num_null, "tried": records,
+        "first_bad": result.first_bad, "last_good": result.last_good, "nulls": result.nulls,
+        "num_null": result.num_null, "tried": records,
     }  # fmt: skip
-    return Result(found, picture, data, exit_code=0 if found.first_bad is None else 1)
+    return Result(result, picture, data, exit_code=0 if result.first_bad is None else 1)
 
 
 _LOG_VERBS = (
@@ -183,10 +185,10 @@ def graph_of(dataset: LanceDataset, limit: int) -> Result:
 
 def _nodes(dataset: LanceDataset, limit: int) -> list[_Node]:
     # An unfinished branch has no versions.
-    listed = [one for one in dataset.branches.list().items() if not one[1].get("is_unfinished")]
+    listed = [item for item in dataset.branches.list().items() if not item[1].get("is_unfinished")]
     branches = dict(listed[-MAX_BRANCHES:])
     columns: dict[str | None, int] = {None: 0}
-    for name in sorted(branches, key=lambda one: branches[one]["parent_version"]):
+    for name in sorted(branches, key=lambda name: branches[name]["parent_version"]):
         columns[name] = len(columns)
     forks: dict[tuple[str | None, int], list[int]] = {}
     for name, about in branches.items():
@@ -227,9 +229,9 @@ def _joint(open_columns: set[int], parent: int, fork: int) -> str:
     cells = [" "] * (2 * max(far, *open_columns) + 1)
     for column in (open_columns - {fork}) | {parent}:
         cells[2 * column] = "|"
-    for at in range(2 * near + 1, 2 * far):
-        if cells[at] == " ":
-            cells[at] = "_"
+    for position in range(2 * near + 1, 2 * far):
+        if cells[position] == " ":
+            cells[position] = "_"
     cells[2 * fork - 1 if fork > parent else 2 * fork + 1] = "/" if fork > parent else "\\"
     return "".join(cells).rstrip()
 
@@ -251,31 +253,31 @@ def diff(context: MagicContext, args: Namespace) -> Result:
     """Compare two versions: counts, one level as a table, or rows."""
     key = names_of(args.key)
     a, b = _both_versions(context, args.range, args.other)
-    found = context.dataset.diff(a, b, key=key)
+    diff = context.dataset.diff(a, b, key=key)
     heading = f"{label(a)} .. {label(b)}"
     shown = context.settings.rows_shown
     if args.rows:
-        rows = found.rows(limit=None if args.all else shown).read_all()
-        lines = [f"rows are matched by {found.identity}: {found.reason}"]
+        rows = diff.rows(limit=None if args.all else shown).read_all()
+        lines = [f"rows are matched by {diff.identity}: {diff.reason}"]
         return table_result(f"Rows of {heading}", rows, shown, lines=lines)
     if args.level is not None:
-        table = getattr(found, args.level)
+        table = getattr(diff, args.level)
         return table_result(f"{args.level.capitalize()} of {heading}", table, shown)
-    return _summary(found, heading)
+    return _summary(diff, heading)
 
 
-def _summary(found: Diff, heading: str) -> Result:
-    counts = found.counts
+def _summary(diff: Diff, heading: str) -> Result:
+    counts = diff.counts
     records = [
         {"what": name.replace("_", " "), "count": getattr(counts, name)}
         for name in type(counts).__dataclass_fields__
         if isinstance(getattr(counts, name), int) and not isinstance(getattr(counts, name), bool)
         and getattr(counts, name)
     ]  # fmt: skip
-    lines = [f"rows are matched by {found.identity}"]
+    lines = [f"rows are matched by {diff.identity}"]
     if counts.is_empty:
         lines = ["no difference"]
-    return records_result(heading, records, value=found, lines=lines)
+    return records_result(heading, records, value=diff, lines=lines)
 
 
 def _both_versions(
@@ -306,22 +308,22 @@ def row(context: MagicContext, args: Namespace) -> Result:
     if equals:
         kind = dataset.schema.field(column).type if column in dataset.schema.names else None
         key = {column: _value(value, kind)}
-        found = dataset.row_history(key=key)
+        history = dataset.row_history(key=key)
     elif args.row.isdecimal():
-        found = dataset.row_history(row_id=int(args.row))
+        history = dataset.row_history(row_id=int(args.row))
     else:
         raise InvalidInputError("expected a row id, or a key such as id=7")
     records = [
         {
-            "version": f"{one.branch or 'main'}:{one.version}",
-            "event": one.event,
-            "operation": one.operation,
-            "fragment": one.fragment_id,
-            "changed": ", ".join(map(text.name, one.columns)),
+            "version": f"{step.branch or 'main'}:{step.version}",
+            "event": step.event,
+            "operation": step.operation,
+            "fragment": step.fragment_id,
+            "changed": ", ".join(map(text.name, step.columns)),
         }
-        for one in found.steps()
+        for step in history.steps()
     ]
-    return records_result(f"History of row {text.line(args.row)}", records, value=found)
+    return records_result(f"History of row {text.line(args.row)}", records, value=history)
 
 
 def _value(words: str, kind: pa.DataType | None) -> object:

@@ -34,10 +34,10 @@ def index(context: MagicContext, args: Namespace) -> Result:
         return _optimize(context, args)
     if args.action == "stats":
         name = _name(context, args, "the name of the index")
-        found = context.dataset.index_statistics(name)
-        shown = [key for key, value in found.items() if not isinstance(value, list)]
-        records = [{"of the index": key, "value": str(found[key])} for key in shown]
-        return records_result(f"Index {text.name(name)}", records, value=found)
+        statistics = context.dataset.index_statistics(name)
+        shown = [key for key, value in statistics.items() if not isinstance(value, list)]
+        records = [{"of the index": key, "value": str(statistics[key])} for key in shown]
+        return records_result(f"Index {text.name(name)}", records, value=statistics)
     records = _described(context)
     lines = [] if records else [f"no index; {context.prog} index create COLUMN builds one"]
     return records_result(f"Indices of {label(context.dataset)}", records, lines=lines)
@@ -46,15 +46,17 @@ def index(context: MagicContext, args: Namespace) -> Result:
 def _described(context: MagicContext) -> list[dict[str, Any]]:
     return [
         {
-            "index": text.name(one.name),
-            "type": one.index_type,
-            "columns": ", ".join(map(text.name, one.field_names)),
-            "segments": one.num_segments,
-            "rows": one.num_rows_indexed,
-            "rows without": one.num_unindexed_rows,
-            "size": None if one.total_size_bytes is None else text.size(one.total_size_bytes),
+            "index": text.name(description.name),
+            "type": description.index_type,
+            "columns": ", ".join(map(text.name, description.field_names)),
+            "segments": description.num_segments,
+            "rows": description.num_rows_indexed,
+            "rows without": description.num_unindexed_rows,
+            "size": None
+            if description.total_size_bytes is None
+            else text.size(description.total_size_bytes),
         }
-        for one in context.dataset.describe_indices()
+        for description in context.dataset.describe_indices()
     ]
 
 
@@ -68,30 +70,30 @@ def _create(context: MagicContext, args: Namespace) -> Result:
     else:
         dataset.create_scalar_index(column, args.type, name, replace=args.replace, **settings)
     context.set_dataset(dataset)
-    found = dataset.index_statistics(name)
-    rows = text.plural(int(found["num_indexed_rows"]), "row")
-    lines = [f"{found['index_type']} on {text.name(column)}, {rows}; now at {label(dataset)}"]
+    statistics = dataset.index_statistics(name)
+    rows = text.plural(int(statistics["num_indexed_rows"]), "row")
+    lines = [f"{statistics['index_type']} on {text.name(column)}, {rows}; now at {label(dataset)}"]
     return text_result(f"Created index {text.name(name)}", lines, value=dataset)
 
 
-def _settings(given: Iterable[str]) -> dict[str, Any]:
+def _settings(words: Iterable[str]) -> dict[str, Any]:
     """Return settings of a kind: numbers, true, false and lists as in JSON, other words as texts.
 
     Raises InvalidInputError.
     """
-    found: dict[str, Any] = {}
-    for one in given:
-        name, is_set, value = one.partition("=")
+    settings: dict[str, Any] = {}
+    for word in words:
+        name, is_set, value = word.partition("=")
         if not is_set or not name.isidentifier() or name in _ARGUMENTS:
             raise InvalidInputError(
                 "--set takes a setting of the kind of index, such as num_sub_vectors=8, "
-                f"not {one!r}"
+                f"not {word!r}"
             )
         try:
-            found[name] = json.loads(value)
+            settings[name] = json.loads(value)
         except ValueError:
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def _optimize(context: MagicContext, args: Namespace) -> Result:
@@ -105,9 +107,9 @@ def _optimize(context: MagicContext, args: Namespace) -> Result:
     return records_result(f"Optimized: {label(dataset)}", _described(context), value=dataset)
 
 
-def _name(context: MagicContext, args: Namespace, what: str) -> str:
+def _name(context: MagicContext, args: Namespace, subject: str) -> str:
     if args.what is None:
-        raise InvalidInputError(f"{context.prog} index {args.action} needs {what}")
+        raise InvalidInputError(f"{context.prog} index {args.action} needs {subject}")
     name: str = args.what
     return name
 

@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 def space(context: MagicContext, args: Namespace) -> Result:
     """Show the use of storage by category."""
-    found = context.dataset.space()
+    space = context.dataset.space()
     kinds = ("current", "old", "orphan", "bookkeeping", "other")
-    records = [{"bytes of": kind, "size": getattr(found, f"{kind}_bytes")} for kind in kinds]
-    for one in found.refs.to_pylist():
-        name = f"{one['kind']} {text.name(one['name'])} only"
-        records.append({"bytes of": name, "size": one["exclusive_bytes"]})
+    records = [{"bytes of": kind, "size": getattr(space, f"{kind}_bytes")} for kind in kinds]
+    for ref in space.refs.to_pylist():
+        name = f"{ref['kind']} {text.name(ref['name'])} only"
+        records.append({"bytes of": name, "size": ref["exclusive_bytes"]})
     lines = [
-        f"{text.size(found.total_bytes)} in {text.plural(found.num_files, 'file')}",
-        *(f"damaged: {text.line(one)}" for one in found.damaged),
+        f"{text.size(space.total_bytes)} in {text.plural(space.num_files, 'file')}",
+        *(f"damaged: {text.line(damage)}" for damage in space.damaged),
     ]
     return records_result(
-        f"Space of {text.name(context.dataset.name)}", records, value=found, lines=lines
+        f"Space of {text.name(context.dataset.name)}", records, value=space, lines=lines
     )
 
 
@@ -63,47 +63,47 @@ def doctor(context: MagicContext, args: Namespace) -> Result:
         raise InvalidInputError("--seed requires --sample")
     share = None if args.sample is None else _share(args.sample)
     reading = {"values": not args.quick, "sample": share, "seed": args.seed}
-    dataset, found = _verified(context, args.uri, reading)
+    dataset, verification = _verified(context, args.uri, reading)
     looked = (
-        f"{text.plural(found.num_versions, 'version')}, "
-        f"{text.plural(found.num_fragments, 'fragment')}, "
-        f"{text.plural(found.num_data_files, 'data file')}, "
-        f"{text.plural(found.num_values, 'value')} read; checksums: {found.checksums}"
+        f"{text.plural(verification.num_versions, 'version')}, "
+        f"{text.plural(verification.num_fragments, 'fragment')}, "
+        f"{text.plural(verification.num_data_files, 'data file')}, "
+        f"{text.plural(verification.num_values, 'value')} read; checksums: {verification.checksums}"
     )
-    part = [] if found.sample is None else [f"content read: {found.sample}"]
+    part = [] if verification.sample is None else [f"content read: {verification.sample}"]
     advice = _advice(context, dataset)
-    if found.num_orphans:
+    if verification.num_orphans:
         advice.append(
-            f"{text.plural(found.num_orphans, 'unreferenced file')} "
-            f"({text.size(found.orphan_bytes)}); run {context.prog} clean"
+            f"{text.plural(verification.num_orphans, 'unreferenced file')} "
+            f"({text.size(verification.orphan_bytes)}); run {context.prog} clean"
         )
-    table = found.to_table().to_pylist()
+    table = verification.to_table().to_pylist()
     records = [
         {
-            "severity": one["severity"],
-            "code": one["code"],
-            "where": _where(one),
-            "what": one["message"],
-            "to do": one["remedy"],
+            "severity": row["severity"],
+            "code": row["code"],
+            "where": _where(row),
+            "what": row["message"],
+            "to do": row["remedy"],
         }
-        for one in table
+        for row in table
     ]
-    name = label(dataset) if dataset is not None else text.name(found.uri)
-    lines = [f"{found.verdict}: {looked}", *part, *_opening(found), *advice]
+    name = label(dataset) if dataset is not None else text.name(verification.uri)
+    lines = [f"{verification.verdict}: {looked}", *part, *_opening(verification), *advice]
     answer = records_result(f"Health of {name}", records, lines=lines)
     data = {
-        "ok": found.ok,
-        "opened_version": found.opened_version,
+        "ok": verification.ok,
+        "opened_version": verification.opened_version,
         "findings": table,
         "advice": advice,
-        "versions": found.num_versions,
-        "data_files": found.num_data_files,
-        "values_read": found.num_values,
-        "files_checked": found.num_files_checked,
-        "files_without_checksum": found.num_files_without_checksum,
-        "sample": None if found.sample is None else _sample(found.sample),
+        "versions": verification.num_versions,
+        "data_files": verification.num_data_files,
+        "values_read": verification.num_values,
+        "files_checked": verification.num_files_checked,
+        "files_without_checksum": verification.num_files_without_checksum,
+        "sample": None if verification.sample is None else _sample(verification.sample),
     }
-    return Result(found, answer.picture, data, exit_code=0 if found.ok else 1)
+    return Result(verification, answer.picture, data, exit_code=0 if verification.ok else 1)
 
 
 def _sample(sample: Sample) -> dict[str, Any]:
@@ -131,18 +131,18 @@ def _verified(
     context: MagicContext, uri: str | None, reading: Mapping[str, Any]
 ) -> tuple[LanceDataset | None, Verification]:
     """Verify the current dataset or another one, which may be too damaged to open."""
-    known = context.dataset if uri is None else context.namespace.get(uri)
-    if isinstance(known, LanceDataset):
-        return known, known.verify(**reading)
+    dataset = context.dataset if uri is None else context.namespace.get(uri)
+    if isinstance(dataset, LanceDataset):
+        return dataset, dataset.verify(**reading)
     from lance_nb.dataset.health import verify
 
-    found = verify(str(uri), **reading)
-    if found.opened_version is None:
-        return None, found
+    verification = verify(str(uri), **reading)
+    if verification.opened_version is None:
+        return None, verification
     try:
-        return open_at(str(uri), found.opened_version), found
+        return open_at(str(uri), verification.opened_version), verification
     except LanceError:  # reported by the verification
-        return None, found
+        return None, verification
 
 
 def _repair(context: MagicContext, args: Namespace) -> Result:
@@ -153,7 +153,7 @@ def _repair(context: MagicContext, args: Namespace) -> Result:
     uri = _uri_of(context, args.uri)
     plan = plan_repair(uri, older_than=timedelta(0) if args.nobody_writes else DEFAULT_AGE)
     name = f"Repair of {text.name(plan.uri)}"
-    records = [_step(one) for one in plan.steps]
+    records = [_step(step) for step in plan.steps]
     if not plan.steps:
         left = plan.verification.verdict
         line = f"no repair steps ({left})"
@@ -163,7 +163,7 @@ def _repair(context: MagicContext, args: Namespace) -> Result:
     elif context.ask is not None:
         ask = context.ask
         chosen = tuple(
-            one for one in plan.ready if ask(f"{visible_lines(str(one))}\nRun this step? [y/N]")
+            step for step in plan.ready if ask(f"{visible_lines(str(step))}\nRun this step? [y/N]")
         )
     else:
         options = {"--repair": True, "--yes": True, "--nobody-writes": args.nobody_writes}
@@ -172,20 +172,20 @@ def _repair(context: MagicContext, args: Namespace) -> Result:
             f"to run them: {_continue_line(context, uri, options)}",
             f"or: {Python('lance_nb.plan_repair').call(uri).attribute('run').call().line()}",
         ]
-        found = records_result(name, records, value=plan, lines=lines)
-        return Result(plan, found.picture, {"steps": records}, exit_code=1)
+        result = records_result(name, records, value=plan, lines=lines)
+        return Result(plan, result.picture, {"steps": records}, exit_code=1)
     done = plan.run(chosen)
     after = verify(uri, values=False)
     lines = [*map(text.line, str(done).splitlines()), f"now: {after.verdict}"]
     if done.id:
         line = _continue_line(context, uri, {"--undo": done.id})
         lines.append(f"to move the quarantined files back: {line}")
-    found = records_result(name, records, lines=lines)
+    result = records_result(name, records, lines=lines)
     data = {
-        "steps": records, "done": [one.what for one in done.done], "id": done.id,
+        "steps": records, "done": [step.what for step in done.done], "id": done.id,
         "failed": [reason for _, reason in done.failed], "ok": after.ok,
     }  # fmt: skip
-    return Result(done, found.picture, data, exit_code=0 if after.ok else 1)
+    return Result(done, result.picture, data, exit_code=0 if after.ok else 1)
 
 
 def _continue_line(context: MagicContext, uri: str, options: Mapping[str, object]) -> str:
@@ -193,15 +193,17 @@ def _continue_line(context: MagicContext, uri: str, options: Mapping[str, object
     line = magic("doctor", uri, options=options)
     if context.prog == MAGIC or not line.startswith(MAGIC):  # or it cannot be quoted
         return line
-    given = [name if one is True else f"{name} {one}" for name, one in options.items() if one]
-    line = " ".join([context.prog, "doctor", shlex.quote(uri), *given])
+    options_text = [
+        name if option is True else f"{name} {option}" for name, option in options.items() if option
+    ]
+    line = " ".join([context.prog, "doctor", shlex.quote(uri), *options_text])
     return line if visible(line) == line else PYTHON_ONLY
 
 
-def _step(one: RepairStep) -> dict[str, Any]:
+def _step(step: RepairStep) -> dict[str, Any]:
     return {
-        "step": one.kind, "what": one.what, "why": one.why, "files": ", ".join(one.files),
-        "held back": one.held_back,
+        "step": step.kind, "what": step.what, "why": step.why, "files": ", ".join(step.files),
+        "held back": step.held_back,
     }  # fmt: skip
 
 
@@ -215,24 +217,28 @@ def _undo(context: MagicContext, args: Namespace) -> Result:
 
 
 def _uri_of(context: MagicContext, uri: str | None) -> str:
-    known = context.dataset if uri is None else context.namespace.get(uri)
-    return known.uri if isinstance(known, LanceDataset) else str(uri)
+    opened = context.dataset if uri is None else context.namespace.get(uri)
+    return opened.uri if isinstance(opened, LanceDataset) else str(uri)
 
 
 def _where(row: dict[str, Any]) -> str:
     version = None if row["version"] is None else f"{row['branch'] or 'main'}:{row['version']}"
     fragment = None if row["fragment"] is None else f"fragment {row['fragment']}"
-    return ", ".join(one for one in (row["path"], version, fragment) if one)
+    return ", ".join(word for word in (row["path"], version, fragment) if word)
 
 
-def _opening(found: Verification) -> list[str]:
+def _opening(verification: Verification) -> list[str]:
     """Return a line about the opened version if it is not the newest one."""
-    newest = [one for one in found.findings if one.code == "newest-unreadable" and not one.branch]
-    if not newest or found.opened_version is None:
+    newest = [
+        finding
+        for finding in verification.findings
+        if finding.code == "newest-unreadable" and not finding.branch
+    ]
+    if not newest or verification.opened_version is None:
         return []
     line = (
-        f"version {newest[0].version}, the newest, cannot be read; version {found.opened_version} "
-        "is the newest valid one"
+        f"version {newest[0].version}, the newest, cannot be read; version "
+        f"{verification.opened_version} is the newest valid one"
     )
     return [line]
 
@@ -254,12 +260,12 @@ def compact(context: MagicContext, args: Namespace) -> Result:
     dataset = context.checkout_latest()
     options = {} if args.target_rows is None else {"target_rows_per_fragment": args.target_rows}
     before = dataset.version
-    found = dataset.optimize.compact_files(**options)
+    metrics = dataset.optimize.compact_files(**options)
     context.set_dataset(dataset)
     if dataset.version == before:
-        return text_result("Nothing to compact", [label(dataset)], value=found, data={})
-    record = asdict(found)
-    return records_result(f"Compacted {label(dataset)}", [record], value=found)
+        return text_result("Nothing to compact", [label(dataset)], value=metrics, data={})
+    record = asdict(metrics)
+    return records_result(f"Compacted {label(dataset)}", [record], value=metrics)
 
 
 def clean(context: MagicContext, args: Namespace) -> Result:
@@ -275,17 +281,17 @@ def clean(context: MagicContext, args: Namespace) -> Result:
         return records_result(
             f"Cleaned {text.name(context.dataset.name)}", [asdict(done)], value=done
         )
-    found = context.dataset.cleanup_old_versions(
+    cleanup_stats = context.dataset.cleanup_old_versions(
         **rules, error_if_tagged_old_versions=False, dry_run=True
     )
-    stats = found.stats
+    stats = cleanup_stats.stats
     going = (
         f"{text.plural(stats.old_versions, 'version')} and "
         f"{text.plural(stats.data_files_removed, 'data file')} would be deleted, "
         f"{text.size(stats.bytes_removed)}; add --really to delete them"
     )
-    lines = [going, *map(text.line, found.warnings)]
-    return table_result("Cleanup (dry run)", found.to_table(),
+    lines = [going, *map(text.line, cleanup_stats.warnings)]
+    return table_result("Cleanup (dry run)", cleanup_stats.to_table(),
                            context.settings.rows_shown, lines=lines)  # fmt: skip
 
 

@@ -18,43 +18,44 @@ def review(context: MagicContext, args: Namespace) -> Result:
     """Show a review, after writing a comment or an approval."""
     from lance_nb.explorer.review_page import review_picture
 
-    found = context.dataset.branches.review(args.branch, args.into)
-    _write(found, args)
+    review = context.dataset.branches.review(args.branch, args.into)
+    _write(review, args)
     if args.html is not None:
-        found.to_html(args.html)
-    comments = found.comments()
-    approved = found.is_approved
+        review.to_html(args.html)
+    comments = review.comments()
+    approved = review.is_approved
     state = "approved" if approved else "not approved"
-    version = f"{text.name(found.branch)}:{found.source.version}"
-    lines = [f"Review of {version} into {text.name(found.into)}: {state}", repr(found.diff)]
-    lines += [f"checks: {found.checks.sentence}", *map(_said, comments)]
-    names = [one.name for one in fields(ReviewComment)]
+    version = f"{text.name(review.branch)}:{review.source.version}"
+    lines = [f"Review of {version} into {text.name(review.into)}: {state}", repr(review.diff)]
+    lines += [f"checks: {review.checks.sentence}", *map(_said, comments)]
+    names = [field.name for field in fields(ReviewComment)]
     data = {
-        "branch": found.branch,
-        "version": found.source.version,
-        "into": found.into,
+        "branch": review.branch,
+        "version": review.source.version,
+        "into": review.into,
         "approved": approved,
-        "checks": found.checks.status,
-        "comments": [{name: getattr(one, name) for name in names} for one in comments],
+        "checks": review.checks.status,
+        "comments": [{name: getattr(comment, name) for name in names} for comment in comments],
     }
-    return Result(found, StaticRendering("\n".join(lines), review_picture(found)), data)
+    return Result(review, StaticRendering("\n".join(lines), review_picture(review)), data)
 
 
-def _said(one: ReviewComment) -> str:
-    words = f": {text.line(one.text)}" if one.text else ""
-    return f"{one.created_at:%Y-%m-%d %H:%M} {text.name(one.author)} {one.kind}{words} ({one.id})"
+def _said(comment: ReviewComment) -> str:
+    words = f": {text.line(comment.text)}" if comment.text else ""
+    author = text.name(comment.author)
+    return f"{comment.created_at:%Y-%m-%d %H:%M} {author} {comment.kind}{words} ({comment.id})"
 
 
-def _write(found: Review, args: Namespace) -> None:
+def _write(review: Review, args: Namespace) -> None:
     message = args.message or ""
     if args.approve and args.request_changes:
         raise InvalidInputError("--approve and --request-changes exclude each other")
     if args.approve:
-        found.approve(message, author=args.author)
+        review.approve(message, author=args.author)
     elif args.request_changes:
-        found.request_changes(message, author=args.author)
+        review.request_changes(message, author=args.author)
     elif message:
-        found.comment(message, reply_to=args.reply_to, author=args.author)
+        review.comment(message, reply_to=args.reply_to, author=args.author)
 
 
 VERBS = (

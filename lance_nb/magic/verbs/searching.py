@@ -24,10 +24,10 @@ _COLUMNS = 6  # shown beside what was found, where none are named
 def search(context: MagicContext, args: Namespace) -> Result:
     """Show the rows that match a text, best first; its words are marked in the texts."""
     dataset = context.dataset
-    wanted = names_of(args.column)
+    column_names = names_of(args.column)
     query: dict[str, Any] = {"query": args.text}
-    if wanted is not None:
-        query["columns"] = wanted
+    if column_names is not None:
+        query["columns"] = column_names
     options: dict[str, Any] = {"full_text_query": query, "limit": args.limit}
     columns = names_of(args.columns)
     if columns is not None:
@@ -35,15 +35,15 @@ def search(context: MagicContext, args: Namespace) -> Result:
     if args.where is not None:
         options |= {"filter": args.where, "prefilter": True}
     scan = dataset.scanner(**options)
-    found = scan.to_table()
-    shown = found
-    for place, field in enumerate(found.schema):
+    rows = scan.to_table()
+    shown = rows
+    for place, field in enumerate(rows.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            texts = [_marked(scan, field.name, one) for one in found.column(place).to_pylist()]
+            texts = [_marked(scan, field.name, value) for value in rows.column(place).to_pylist()]
             shown = shown.set_column(place, field, pa.array(texts, field.type))
     line = refs.opened(dataset).attribute("to_table").call(**options)
     heading = f"Rows of {label(dataset)} that match {text.line(args.text)}"
-    return replace(table_result(heading, shown, args.limit, lines=[line.line()]), value=found)
+    return replace(table_result(heading, shown, args.limit, lines=[line.line()]), value=rows)
 
 
 def _marked(scan: LanceScanner, column: str, value: str | None) -> str | None:
@@ -63,18 +63,18 @@ def like(context: MagicContext, args: Namespace) -> Result:
     columns = names_of(args.columns)
     if columns is None:
         columns = [name for name in dataset.schema.names if name != column]
-    wanted: dict[str, Any] = {"column": column, "k": args.limit}
-    wanted |= {"use_index": False} if args.exact else {"refine_factor": REFINE_FACTOR}
+    nearest: dict[str, Any] = {"column": column, "k": args.limit}
+    nearest |= {"use_index": False} if args.exact else {"refine_factor": REFINE_FACTOR}
     if args.metric is not None:
-        wanted["metric"] = args.metric
+        nearest["metric"] = args.metric
     options: dict[str, Any] = {"columns": [*columns, _DISTANCE]}
     if args.where is not None:
         options |= {"filter": args.where, "prefilter": True}
-    found = dataset.to_table(nearest={**wanted, "q": row}, **options)
-    search = Python("dict").call(q=code, **wanted)
+    rows = dataset.to_table(nearest={**nearest, "q": row}, **options)
+    search = Python("dict").call(q=code, **nearest)
     line = refs.opened(dataset).attribute("to_table").call(nearest=search, **options)
     heading = f"Rows of {label(dataset)} like {text.line(args.row)} by {text.name(column)}"
-    return table_result(heading, found, args.limit, lines=[line.line()])
+    return table_result(heading, rows, args.limit, lines=[line.line()])
 
 
 def duplicates(context: MagicContext, args: Namespace) -> Result:
@@ -82,17 +82,17 @@ def duplicates(context: MagicContext, args: Namespace) -> Result:
     dataset = context.dataset
     column = args.by if args.by is not None else _only_vectors(dataset)
     options = _compared(args) | {"threshold": args.threshold}
-    options = {name: one for name, one in options.items() if one is not None}
-    found = dataset.near_duplicates(column, **options)
-    groups = len(found["group"].unique())
-    counts = f"{text.plural(found.num_rows, 'row')} in {text.plural(groups, 'group')}"
-    more = text.plural(found.num_rows - groups, "row")
-    said = [
+    options = {name: option for name, option in options.items() if option is not None}
+    duplicate_table = dataset.near_duplicates(column, **options)
+    groups = len(duplicate_table["group"].unique())
+    counts = f"{text.plural(duplicate_table.num_rows, 'row')} in {text.plural(groups, 'group')}"
+    more = text.plural(duplicate_table.num_rows - groups, "row")
+    sentence = [
         f"{counts}; {more} beside the first of each",
         refs.opened(dataset).attribute("near_duplicates").call(column, **options).line(),
     ]
     heading = f"Near duplicates of {label(dataset)} by {text.name(column)}"
-    return _with_values(dataset, heading, found, args, said)
+    return _with_values(dataset, heading, duplicate_table, args, sentence)
 
 
 def doubts(context: MagicContext, args: Namespace) -> Result:
@@ -100,14 +100,14 @@ def doubts(context: MagicContext, args: Namespace) -> Result:
     dataset = context.dataset
     column = args.by if args.by is not None else _only_vectors(dataset)
     options = _compared(args) | {"k": args.neighbours}
-    options = {name: one for name, one in options.items() if one is not None}
-    found = dataset.label_doubts(column, args.label, **options)
-    said = [
-        f"{text.plural(found.num_rows, 'row')} with another label than most of the neighbours",
+    options = {name: option for name, option in options.items() if option is not None}
+    rows = dataset.label_doubts(column, args.label, **options)
+    sentence = [
+        f"{text.plural(rows.num_rows, 'row')} with another label than most of the neighbours",
         refs.opened(dataset).attribute("label_doubts").call(column, args.label, **options).line(),
     ]
     heading = f"Doubts about {text.name(args.label)} of {label(dataset)} by {text.name(column)}"
-    return _with_values(dataset, heading, found, args, said)
+    return _with_values(dataset, heading, rows, args, sentence)
 
 
 def _compared(args: Namespace) -> dict[str, Any]:
@@ -115,20 +115,20 @@ def _compared(args: Namespace) -> dict[str, Any]:
 
 
 def _with_values(
-    dataset: LanceDataset, heading: str, found: pa.Table, args: Namespace, lines: list[str]
+    dataset: LanceDataset, heading: str, table: pa.Table, args: Namespace, lines: list[str]
 ) -> Result:
     """Show the first rows found beside what else they hold; the value is all of them."""
-    shown = found.slice(0, args.limit)
+    shown = table.slice(0, args.limit)
     columns = names_of(args.columns)
     if columns is None:
-        columns = [one.name for one in dataset.schema if not _is_long(one.type)][:_COLUMNS]
+        columns = [field.name for field in dataset.schema if not _is_long(field.type)][:_COLUMNS]
     columns = [name for name in columns if name not in shown.column_names]
     if columns:
         rows = dataset.take_rows(shown["_rowid"].combine_chunks(), columns)
         for name in columns:
             shown = shown.append_column(name, rows[name])
     result = table_result(heading, shown, args.limit, lines=lines)
-    return replace(result, value=found)
+    return replace(result, value=table)
 
 
 def _is_long(kind: pa.DataType) -> bool:
@@ -138,10 +138,12 @@ def _is_long(kind: pa.DataType) -> bool:
 
 def _only_vectors(dataset: LanceDataset) -> str:
     """Return the column of vectors, if there is just one. Raises InvalidInputError."""
-    names: list[str] = [one.name for one in dataset.schema if pa.types.is_fixed_size_list(one.type)]
+    names: list[str] = [
+        field.name for field in dataset.schema if pa.types.is_fixed_size_list(field.type)
+    ]
     if len(names) != 1:
-        said = "no column of vectors" if not names else "several columns of vectors"
-        raise InvalidInputError(f"there is {said}: name it with --by COLUMN")
+        problem = "no column of vectors" if not names else "several columns of vectors"
+        raise InvalidInputError(f"there is {problem}: name it with --by COLUMN")
     return names[0]
 
 
@@ -153,17 +155,17 @@ def _vector(dataset: LanceDataset, column: str, row: str) -> tuple[list[Any], Py
         if name not in dataset.schema.names:
             raise InvalidInputError(f"there is no column {text.name(name)!r}")
         where = _equals(name, value, dataset.schema.field(name).type)
-        found = dataset.to_table([column], filter=where, limit=1)
+        vectors = dataset.to_table([column], filter=where, limit=1)
         read = opened.attribute("to_table").call([column], filter=where, limit=1)
     elif row.isdecimal():
-        found = dataset.take_rows([int(row)], [column])
+        vectors = dataset.take_rows([int(row)], [column])
         read = opened.attribute("take_rows").call([int(row)], [column])
     else:
         raise InvalidInputError("expected a row id, or a key such as id=7")
-    if not found.num_rows:
+    if not vectors.num_rows:
         raise InvalidInputError(f"there is no row {text.line(row)}")
-    vector = found.column(0)[0]
-    if not pa.types.is_fixed_size_list(found.column(0).type):
+    vector = vectors.column(0)[0]
+    if not pa.types.is_fixed_size_list(vectors.column(0).type):
         raise InvalidInputError(f"column {text.name(column)!r} has no vectors")
     if not vector.is_valid:
         raise InvalidInputError(f"row {text.line(row)} has no vector")

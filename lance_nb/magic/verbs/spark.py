@@ -29,8 +29,8 @@ def status(context: MagicContext, args: Namespace) -> Result:
         _job(args.cancel).cancel()
     if args.resume is not None:
         entry = _entry(args.resume)
-        made = spark.resume(entry.operation_id, _options(context, entry))
-        return records_result("Finished", [{"version": made.version}], value=made)
+        dataset = spark.resume(entry.operation_id, _options(context, entry))
+        return records_result("Finished", [{"version": dataset.version}], value=dataset)
     if args.forget is not None:
         spark.forget(_entry(args.forget).operation_id)
     session = spark.find_session(context.namespace)
@@ -42,7 +42,7 @@ def status(context: MagicContext, args: Namespace) -> Result:
         {"what": "the server in SPARK_REMOTE is used from", "is": text.size(START_BYTES)},
     ]
     records += [{"what": f"job {job.id[:_ID_CHARS]}", "is": _progress(job)} for job in spark.jobs()]
-    records += [{"what": "unfinished", "is": str(one)} for one in spark.unfinished()]
+    records += [{"what": "unfinished", "is": str(entry)} for entry in spark.unfinished()]
     return records_result("Spark", records, value=session)
 
 
@@ -75,21 +75,21 @@ def _progress(job: spark.Job) -> str:
 def _job(named: str) -> spark.Job:
     from lance_nb import spark
 
-    found = [job for job in spark.jobs() if job.id.startswith(named)]
-    if len(found) != 1:
-        known = ", ".join(job.id[:_ID_CHARS] for job in spark.jobs()) or "none"
-        raise InvalidInputError(f"no job {named!r}; jobs: {known}")
-    return found[0]
+    matching = [job for job in spark.jobs() if job.id.startswith(named)]
+    if len(matching) != 1:
+        ids = ", ".join(job.id[:_ID_CHARS] for job in spark.jobs()) or "none"
+        raise InvalidInputError(f"no job {named!r}; jobs: {ids}")
+    return matching[0]
 
 
 def _entry(named: str) -> Entry:
     from lance_nb import spark
 
-    found = spark.unfinished()
-    matching = [one for one in found if one.operation_id.startswith(named)]
+    entries = spark.unfinished()
+    matching = [entry for entry in entries if entry.operation_id.startswith(named)]
     if len(matching) != 1:
-        known = ", ".join(one.operation_id[:_ID_CHARS] for one in found) or "none"
-        raise InvalidInputError(f"no unfinished operation {named!r}; unfinished: {known}")
+        ids = ", ".join(entry.operation_id[:_ID_CHARS] for entry in entries) or "none"
+        raise InvalidInputError(f"no unfinished operation {named!r}; unfinished: {ids}")
     return matching[0]
 
 

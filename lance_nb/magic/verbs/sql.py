@@ -59,13 +59,13 @@ def _unquoted(statement: str) -> str:
 
 def query(context: MagicContext, statement: str) -> pa.Table:
     """Run a statement over the datasets that it names. Raises InvalidInputError."""
-    known = variables_of(context.namespace)
+    variables = variables_of(context.namespace)
     if context.is_open:
-        known[CURRENT] = context.dataset
-    rewritten, places = _with_views(statement, known)
-    named = {name: known[name] for name in _tables(rewritten) & set(known)}
+        variables[CURRENT] = context.dataset
+    rewritten, places = _with_views(statement, variables)
+    named = {name: variables[name] for name in _tables(rewritten) & set(variables)}
     connection = open_duckdb()
-    with closing(connection), duckdb_errors(lambda error: _error_message(error, known)):
+    with closing(connection), duckdb_errors(lambda error: _error_message(error, variables)):
         tables = {**named, **places}
         for name, dataset in tables.items():
             indexed = indexed_answer(connection, dataset, rewritten, name)
@@ -75,19 +75,19 @@ def query(context: MagicContext, statement: str) -> pa.Table:
     return table
 
 
-def _error_message(error: Exception, known: Collection[str]) -> str:
+def _error_message(error: Exception, variables: Collection[str]) -> str:
     """Return the message of DuckDB; for an unknown table, list the known ones."""
     missing = _MISSING.search(str(error))
     if missing is None:
         return words_of(error)
     named = f"unknown table {missing['name']!r}"
-    if not known:
+    if not variables:
         return f"{named}; no dataset is open: %lance open URI"
-    return f"{named}; open datasets: {', '.join(known)}"
+    return f"{named}; open datasets: {', '.join(variables)}"
 
 
 def _with_views(
-    statement: str, known: dict[str, LanceDataset]
+    statement: str, variables: dict[str, LanceDataset]
 ) -> tuple[str, dict[str, LanceDataset]]:
     """Replace every ``name@ref`` outside of quotes and comments by an SQL identifier."""
     views: dict[str, LanceDataset] = {}
@@ -96,14 +96,14 @@ def _with_views(
         name, ref = match.group("name", "ref")
         if name is None:
             return match.group()
-        if name not in known:
+        if name not in variables:
             raise InvalidInputError(
-                f"SQL: {name!r} is not a dataset; open datasets: {', '.join(known)}"
+                f"SQL: {name!r} is not a dataset; open datasets: {', '.join(variables)}"
             )
-        found: Any = refs.resolve(known[name], ref)
-        given = f"{name}_at_{len(views)}"
-        views[given] = found
-        return given
+        dataset: Any = refs.resolve(variables[name], ref)
+        view_name = f"{name}_at_{len(views)}"
+        views[view_name] = dataset
+        return view_name
 
     return _PLACE.sub(view, statement), views
 
@@ -118,8 +118,8 @@ def _tables(statement: str) -> set[str]:
         parsed = parse_duckdb(statement)
     except SqlglotError as error:
         raise InvalidInputError(f"SQL: {problem_of(error, statement)}") from error
-    tables = (one.find_all(exp.Table) for one in parsed)
-    return {table.name for found in tables for table in found}
+    tables = (parsed_statement.find_all(exp.Table) for parsed_statement in parsed)
+    return {table.name for tables_of_statement in tables for table in tables_of_statement}
 
 
 VERBS = (

@@ -26,7 +26,7 @@ def _delete(context: MagicContext, words: Sequence[str], args: Namespace) -> Non
 
 
 def _update(context: MagicContext, words: Sequence[str], args: Namespace) -> None:
-    updates = dict(_assignment(one) for one in words)
+    updates = dict(_assignment(word) for word in words)
     if not updates:
         raise InvalidInputError("stage update needs COLUMN=EXPRESSION, such as price='price * 2'")
     context.stage("update", set=updates, where=args.where)
@@ -46,7 +46,7 @@ def status(context: MagicContext, args: Namespace) -> Result:
         return text_result("Nothing is staged", ["Use %lance stage append df to stage rows."])
     from lance_nb.explorer.staging.card_view import title_of
 
-    lines = [f"{title_of(one.form)} ({one.state})" for one in cards]
+    lines = [f"{title_of(card.form)} ({card.state})" for card in cards]
     preview = context.staging_area.preview()
     heading = f"Staged on {label(context.dataset)}"
     if preview is None:
@@ -57,8 +57,12 @@ def status(context: MagicContext, args: Namespace) -> Result:
         "rows_before": preview.num_rows_before,
         "rows_after": preview.num_rows_after,
         "conflicts": [
-            {"version": one.version, "operation": one.operation, "overlap": one.overlap}
-            for one in preview.conflicts
+            {
+                "version": conflict.version,
+                "operation": conflict.operation,
+                "overlap": conflict.overlap,
+            }
+            for conflict in preview.conflicts
         ],
         "cards": lines,
     }
@@ -93,14 +97,14 @@ def discard(context: MagicContext, args: Namespace) -> Result:
     cards = context.staging_area.open_cards
     if not cards:
         raise InvalidInputError("nothing is staged")
-    files = sum(context.staging_area.remove(one.id) for one in cards)
+    files = sum(context.staging_area.remove(card.id) for card in cards)
     return text_result("Discarded", [f"{text.plural(files, 'file')} removed"], value=files)
 
 
-def _one(words: Sequence[str], edit: str, what: str) -> str:
+def _one(words: Sequence[str], edit: str, subject: str) -> str:
     if len(words) != 1:
         raise InvalidInputError(
-            f"stage {edit} takes one argument, {what}; quote it if it has spaces"
+            f"stage {edit} takes one argument, {subject}; quote it if it has spaces"
         )
     return words[0]
 

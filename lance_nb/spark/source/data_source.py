@@ -113,9 +113,9 @@ class LanceSource(DataSource):
         table = options.get("table")
         if table is None:
             return LanceReader(ReadPlan.of(options))
-        found = metadata_table(options.open(), table)
-        schema = readable_schema(found.schema)
-        batches = [to_spark(one, schema) for one in found.combine_chunks().to_batches()]
+        table_data = metadata_table(options.open(), table)
+        schema = readable_schema(table_data.schema)
+        batches = [to_spark(batch, schema) for batch in table_data.combine_chunks().to_batches()]
         return TableReader(pa.Table.from_batches(batches, schema))
 
 
@@ -200,8 +200,8 @@ class LanceWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition."""
-        made = self._write.rows.write_of_spark(iterator)
-        return WrittenPartition(made)
+        written = self._write.rows.write_of_spark(iterator)
+        return WrittenPartition(written)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks."""
@@ -219,14 +219,14 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPartition:
         """Write one partition of a batch."""
-        made = self._write.rows.write_of_spark(iterator)
+        written = self._write.rows.write_of_spark(iterator)
         task = TaskContext.get()
-        return WrittenPartition(made, None if task is None else task.getLocalProperty(_QUERY_ID))
+        return WrittenPartition(written, None if task is None else task.getLocalProperty(_QUERY_ID))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Commit a batch, unless an earlier run has committed it."""
         sent: Sequence[Any] = messages
-        streams = {one.stream for one in sent if one is not None and one.stream}
+        streams = {message.stream for message in sent if message is not None and message.stream}
         self._write.commit_batch(_made(messages), batchId, min(streams, default=None))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -327,8 +327,8 @@ class ChangeReader(DataSourceReader):
 
 def partitions_of(plan: ChangePlan, start: int, end: int) -> list[InputPartition]:
     """Return one Spark partition for each part of some versions."""
-    found: list[Any] = [ChangePartition(one) for one in plan.parts(start, end)]
-    return found
+    values: list[Any] = [ChangePartition(part) for part in plan.parts(start, end)]
+    return values
 
 
 def rows_of(plan: ChangePlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -72,17 +72,17 @@ STORAGE_OPTIONS = "storage_options"
 _SPELLINGS = {"storageoptions": STORAGE_OPTIONS}
 
 
-def with_one_spelling(given: Mapping[str, str]) -> dict[str, str]:
+def with_one_spelling(given_options: Mapping[str, str]) -> dict[str, str]:
     """Return options with lower-case keys, each in its first spelling.
 
     Raises InvalidInputError for an option that is given in two spellings.
     """
-    found: dict[str, str] = {}
-    for key, value in given.items():
+    options_by_name: dict[str, str] = {}
+    for key, value in given_options.items():
         name = _SPELLINGS.get(key.lower(), key.lower())
-        if found.setdefault(name, value) != value:
+        if options_by_name.setdefault(name, value) != value:
             raise InvalidInputError(f"option {name!r} is given twice, also as {key!r}")
-    return found
+    return options_by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ class SourceOptions:
     values: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> SourceOptions:
+    def of(cls, given_options: Mapping[str, str]) -> SourceOptions:
         """Check the keys. Raises InvalidInputError."""
-        lowered = with_one_spelling(given)
+        lowered = with_one_spelling(given_options)
         if "provider" in lowered:  # CREATE TABLE adds it
             raise InvalidInputError(f"a table of Spark's catalog cannot be a dataset: {_NO_TABLES}")
         for key in lowered:
@@ -111,13 +111,13 @@ class SourceOptions:
     @property
     def path(self) -> str:
         """The path of the dataset. Raises InvalidInputError if it is missing."""
-        found = self.get("path")
-        if found is None:
+        text = self.get("path")
+        if text is None:
             raise InvalidInputError(
                 "the path of the dataset is missing: use spark.read.format('lance_nb').load(path). "
                 f"A table of Spark's catalog loses it: {_NO_TABLES}"
             )
-        return found
+        return text
 
     @property
     def storage_options(self) -> dict[str, Any] | None:
@@ -126,12 +126,12 @@ class SourceOptions:
         if text is None:
             return None
         try:
-            found = json.loads(text)
+            parsed = json.loads(text)
         except ValueError as error:
             raise InvalidInputError(f"storage_options is not JSON: {error}") from error
-        if not isinstance(found, dict):
+        if not isinstance(parsed, dict):
             raise InvalidInputError("storage_options must be a JSON object")
-        return found
+        return parsed
 
     @property
     def columns(self) -> list[str] | None:
@@ -145,14 +145,14 @@ class SourceOptions:
         """
         text = (self.get(key) or "").strip()
         if not text.startswith("["):
-            return tuple(one.strip() for one in text.split(",") if one.strip())
+            return tuple(name.strip() for name in text.split(",") if name.strip())
         try:
-            found = json.loads(text)
+            parsed = json.loads(text)
         except ValueError as error:
             raise InvalidInputError(f"{key} {text!r} is not a JSON list: {error}") from error
-        if not all(isinstance(one, str) for one in found):
+        if not all(isinstance(value, str) for value in parsed):
             raise InvalidInputError(f"{key} {text!r} is not a list of names")
-        return tuple(found)
+        return tuple(parsed)
 
     def bases(self) -> tuple[str, ...]:
         """Return option ``allowBases``: the folders."""
@@ -177,13 +177,13 @@ class SourceOptions:
     @property
     def files(self) -> dict[str, Any]:
         """Options of ``write_dataset`` for data files. Raises InvalidInputError."""
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         for key, name in _NUMBERS.items():
             value = self.number(key)
             if value is not None:
-                found[name] = value
+                options[name] = value
         version = self.get("datastorageversion")
-        return found if version is None else {**found, "data_storage_version": version}
+        return options if version is None else {**options, "data_storage_version": version}
 
     @property
     def dimensions(self) -> dict[str, int]:
@@ -197,17 +197,17 @@ class SourceOptions:
         else:
             pairs = [
                 (name.strip(), length.strip())
-                for name, _, length in (one.rpartition("=") for one in self.names("dimensions"))
+                for name, _, length in (name.rpartition("=") for name in self.names("dimensions"))
             ]
-        wanted = {}
+        lengths = {}
         for name, length in pairs:
             if not str(length).isdecimal() or not int(length) or not name:
                 raise InvalidInputError(
                     f"dimensions {text!r} must be columns and lengths of at least 1, such as "
                     "'emb=384, face=128'"
                 )
-            wanted[name] = int(length)
-        return wanted
+            lengths[name] = int(length)
+        return lengths
 
     @property
     def mark(self) -> StreamMark | None:
@@ -230,7 +230,7 @@ class SourceOptions:
         """Open the version of the options. Raises VersionNotFoundError, RefNotFoundError."""
         version = self.get("version") or self.get("versionasof")
         moment, branch, tag = self.get("timestampasof"), self.get("branch"), self.get("tag")
-        if sum(one is not None for one in (version or branch, moment, tag)) > 1:
+        if sum(value is not None for value in (version or branch, moment, tag)) > 1:
             raise InvalidInputError(
                 "set only one of version (optionally with branch), timestampAsOf and tag"
             )

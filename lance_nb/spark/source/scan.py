@@ -97,12 +97,12 @@ class ReadPlan:
 
     def select(self, names: list[str]) -> ReadPlan:
         """Select columns. Raises InvalidInputError for an unknown column."""
-        known = self.schema.names
-        if names == known:
+        known_names = self.schema.names
+        if names == known_names:
             return self
-        missing = [name for name in names if name not in known]
+        missing = [name for name in names if name not in known_names]
         if missing:
-            raise InvalidInputError(f"no column {missing[0]!r}; columns: {', '.join(known)}")
+            raise InvalidInputError(f"no column {missing[0]!r}; columns: {', '.join(known_names)}")
         return replace(
             self, columns=tuple(name for name in names if name not in (ROW_ID, ROW_ADDRESS)),
             with_row_id=ROW_ID in names, with_row_address=ROW_ADDRESS in names,
@@ -144,13 +144,13 @@ class ReadPlan:
         """Estimate the bytes that are read of each fragment, for columns and for a filter."""
         counts = snapshot.manifest.fragments.counts()
         stored = snapshot.manifest.schema.to_arrow()
-        others = [one for one in stored if one.name not in self.stored.names]
-        read = [*self.stored, *(one for one in others if one.name in filtered)]
+        unprojected = [field for field in stored if field.name not in self.stored.names]
+        read = [*self.stored, *(other for other in unprojected if other.name in filtered)]
         row_bytes, is_fixed = _width(read)
         rows: npt.NDArray[np.int64] = counts.physical_rows.astype(np.int64)
         if is_fixed:
             return rows * row_bytes
-        left_bytes = _width(one for one in others if one.name not in filtered)[0]
+        left_bytes = _width(field for field in unprojected if field.name not in filtered)[0]
         size_bytes: npt.NDArray[np.int64] = counts.size_bytes.astype(np.int64)
         np.maximum(rows * row_bytes, size_bytes - rows * left_bytes, out=size_bytes)
         return size_bytes
@@ -164,11 +164,11 @@ class ReadPlan:
 
     def _scanner(self, dataset: LanceDataset, fragment_ids: tuple[int, ...] | None) -> Any:
         ids = None if fragment_ids is None else set(fragment_ids)
-        wanted = None if ids is None else self.pinned.fragments(ids)
+        num_wanted = None if ids is None else self.pinned.fragments(ids)
         return dataset.scanner(
             columns=None if self.columns is None else list(self.columns),
             filter=self.filter,
-            fragments=wanted,
+            fragments=num_wanted,
             with_row_id=self.with_row_id,
             with_row_address=self.with_row_address,
             batch_size=self.batch_rows,
@@ -201,15 +201,15 @@ class ReadParts:
         """Yield the rows of each part in the types of Spark."""
         schema = readable_schema(self.parts[0].schema())
         for batch in batches:
-            for at in batch.column(0).to_pylist():
-                for rows in self.parts[at].batches():
+            for row_address in batch.column(0).to_pylist():
+                for rows in self.parts[row_address].batches():
                     yield to_spark(rows, schema)
 
 
 def _width(fields: Iterable[pa.Field]) -> tuple[int, bool]:
     """Return the least bytes of a row, and whether all values have a fixed size."""
-    widths = [fixed_width(one.type) for one in fields]
-    return sum(_VALUE_BYTES if one is None else one for one in widths), None not in widths
+    widths = [fixed_width(field.type) for field in fields]
+    return sum(_VALUE_BYTES if width is None else width for width in widths), None not in widths
 
 
 def _total_bytes(snapshot: Snapshot) -> int:
@@ -239,8 +239,8 @@ def metadata_table(dataset: LanceDataset, name: str) -> pa.Table:
         return _refs(dataset.branches.list(), ("parent_branch", "parent_version"))
     if name == "indices":
         rows = [
-            {"name": one["name"], "type": one["type"], "fields": list(one["fields"])}
-            for one in dataset.list_indices()
+            {"name": index["name"], "type": index["type"], "fields": list(index["fields"])}
+            for index in dataset.list_indices()
         ]
         return pa.Table.from_pylist(rows, _INDICES)
     if name == "transactions":
@@ -277,13 +277,13 @@ def _transactions(dataset: LanceDataset) -> pa.Table:
     return pa.Table.from_pylist(rows, _TRANSACTIONS)
 
 
-def _refs(found: dict[str, dict[str, Any]], keys: tuple[str, str]) -> pa.Table:
+def _refs(records: dict[str, dict[str, Any]], keys: tuple[str, str]) -> pa.Table:
     branch, version = keys
     return pa.table(
         {
-            "name": pa.array(list(found), pa.string()),
-            branch: pa.array([one[branch] for one in found.values()], pa.string()),
-            version: pa.array([one[version] for one in found.values()], pa.int64()),
+            "name": pa.array(list(records), pa.string()),
+            branch: pa.array([record[branch] for record in records.values()], pa.string()),
+            version: pa.array([record[version] for record in records.values()], pa.int64()),
         }
     )
 
@@ -331,14 +331,14 @@ class ChangePlan:
             )
         names = options.columns or dataset.schema.names
         key, is_feed = options.names("key"), options.is_set("readchangefeed")
-        known = dataset.schema.names
+        all_names = dataset.schema.names
         for name in (*names, *key):
-            if name not in known:
-                raise InvalidInputError(f"no column {name!r}; columns: {', '.join(known)}")
+            if name not in all_names:
+                raise InvalidInputError(f"no column {name!r}; columns: {', '.join(all_names)}")
         fields = [dataset.schema.field(name) for name in names]
         if is_feed:
-            found = dataset.changes(dataset.version, None, names, key=list(key) or None)
-            fields = list(found.schema)
+            changes = dataset.changes(dataset.version, None, names, key=list(key) or None)
+            fields = list(changes.schema)
         schema = readable_schema(pa.schema(fields))
         skips = options.is_set("skipchangecommits")
         return cls(PinnedVersion.of(dataset), tuple(names), schema, is_feed, key, skips)
@@ -347,8 +347,8 @@ class ChangePlan:
         """Select columns. Raises InvalidInputError for an unknown column."""
         missing = [name for name in names if name not in self.schema.names]
         if missing:
-            known = ", ".join(self.schema.names)
-            raise InvalidInputError(f"no column {missing[0]!r}; columns: {known}")
+            known_names = ", ".join(self.schema.names)
+            raise InvalidInputError(f"no column {missing[0]!r}; columns: {known_names}")
         schema = pa.schema([self.schema.field(name) for name in names])
         return replace(self, schema=schema)
 
@@ -366,15 +366,15 @@ class ChangePlan:
             return []
         if start < 0:
             return list(self._of_fragments(end, _NO_IDS))
-        known = set(self.numbers())
-        gone = [one for one in range(start + 1, end + 1) if one not in known]
-        if gone:
+        numbers = set(self.numbers())
+        missing = [number for number in range(start + 1, end + 1) if number not in numbers]
+        if missing:
             raise VersionNotFoundError(
-                self.pinned.uri, gone[0], f"{min(known)} to {max(known)}; the version was "
+                self.pinned.uri, missing[0], f"{min(numbers)} to {max(numbers)}; the version was "
                 "cleaned up before this stream read it; restart it with startingVersion, or with "
                 "all rows",
             )  # fmt: skip
-        return [part for one in range(start + 1, end + 1) for part in self._of_version(one)]
+        return [part for number in range(start + 1, end + 1) for part in self._of_version(number)]
 
     def _of_version(self, version: int) -> Iterator[ChangePart]:
         done = self.pinned.session().log(self.pinned.branch).transaction(version)
@@ -403,9 +403,9 @@ class ChangePlan:
         num_rows = counts.rows_in + counts.rows_out + counts.rows_deleted
         return max(1, -(-num_rows // CHANGED_ROWS))
 
-    def _of_fragments(self, version: int, known: Ids) -> Iterator[ChangePart]:
+    def _of_fragments(self, version: int, ids_before: Ids) -> Iterator[ChangePart]:
         _, snapshot = replace(self.pinned, version=version).open()
-        for ids, _ in group_fragments(snapshot, TASK_BYTES, lambda ids: ~among(ids, known)):
+        for ids, _ in group_fragments(snapshot, TASK_BYTES, lambda ids: ~among(ids, ids_before)):
             yield ChangePart(version, ids)
 
     def batches(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
@@ -430,24 +430,28 @@ class ChangePlan:
             fragments=pinned.fragments(set(part.fragment_ids)),
             with_row_id=ROW_ID in self.schema.names,
         )
-        made = dataset.version_info(part.version).timestamp if self.is_feed else None
+        commit_time = dataset.version_info(part.version).timestamp if self.is_feed else None
         for batch in rows.to_batches():
-            yield _as_inserts(batch, part.version, made) if self.is_feed else batch
+            yield _as_inserts(batch, part.version, commit_time) if self.is_feed else batch
 
     def _stored(self, dataset: LanceDataset) -> list[str]:
-        known = dataset.schema.names
-        return [one for one in self.columns if one in known and one in self.schema.names]
+        names = dataset.schema.names
+        return [
+            column for column in self.columns if column in names and column in self.schema.names
+        ]
 
     def _dataset(self, version: int) -> LanceDataset:
         return replace(self.pinned, version=version).dataset()
 
 
-def _as_inserts(batch: pa.RecordBatch, version: int, made: datetime | None) -> pa.RecordBatch:
+def _as_inserts(
+    batch: pa.RecordBatch, version: int, commit_time: datetime | None
+) -> pa.RecordBatch:
     count = batch.num_rows
     feed = (
         pa.repeat(INSERT, count),
         pa.repeat(pa.scalar(version, pa.uint64()), count),
-        pa.repeat(pa.scalar(made, pa.timestamp("us", "UTC")), count),
+        pa.repeat(pa.scalar(commit_time, pa.timestamp("us", "UTC")), count),
     )
     arrays = [*feed, *batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=[*_FEED, *batch.schema.names])

@@ -99,10 +99,10 @@ class SourceWrite:
             operation_id=str(uuid.uuid4()),
             commits_without_results=True,
         )
-        said = {STREAM: mark.stream, BATCH: str(mark.batch)}
+        properties = {STREAM: mark.stream, BATCH: str(mark.batch)}
         if self.query_id:
-            said[QUERY] = self.query_id
-        return plan.commit(results, Label(None, tuple(said.items()), mark)).version
+            properties[QUERY] = self.query_id
+        return plan.commit(results, Label(None, tuple(properties.items()), mark)).version
 
     def _newest(self, session: Session) -> Snapshot | None:
         try:
@@ -123,10 +123,10 @@ class SourceWrite:
         log = session.log(newest.branch)
         numbers = log.numbers()
         for number in numbers[: -LOOKED_AT - 1 : -1]:
-            found = log.transaction(number)
-            said = {} if found is None else dict(found.properties)
-            batch = said.get(BATCH, "")
-            if said.get(STREAM) in (mark.stream, self.query_id) and batch.isdecimal():
+            transaction = log.transaction(number)
+            properties = {} if transaction is None else dict(transaction.properties)
+            batch = properties.get(BATCH, "")
+            if properties.get(STREAM) in (mark.stream, self.query_id) and batch.isdecimal():
                 return int(batch)  # batches are committed in order
         _log.warning(
             "stream %s begins with batch %d, and neither the config of %s nor its last %d versions "
@@ -153,12 +153,14 @@ class SourceWrite:
             )
         mode = "append" if rows.mode == "create" else rows.mode
         return replace(
-            rows, mode=mode, pinned=PinnedVersion.at(session, newest) if is_same else rows.pinned
+            rows,
+            mode=mode,
+            pinned=PinnedVersion.of_snapshot(session, newest) if is_same else rows.pinned,
         )
 
 
 def _fields(schema: Schema) -> list[tuple[int, str, str]]:
-    return [(one.id, one.name, one.logical_type) for one in schema.walk()]
+    return [(field.id, field.name, field.logical_type) for field in schema.walk()]
 
 
 def plan_write(options: SourceOptions, schema: StructType, *, overwrite: bool) -> SourceWrite:
@@ -166,7 +168,7 @@ def plan_write(options: SourceOptions, schema: StructType, *, overwrite: bool) -
 
     Raises SchemaMismatchError for columns that the dataset does not have, InvalidInputError.
     """
-    wanted = WriteSettings(
+    settings = WriteSettings(
         "overwrite" if overwrite else "append",
         options.get("branch"),
         options.storage_options,
@@ -175,6 +177,6 @@ def plan_write(options: SourceOptions, schema: StructType, *, overwrite: bool) -
         options.is_set("checksums"),
         options.get("replacewhere"),
     )
-    rows = RowWriter.of_frame(options.path, new_schema(schema, options.dimensions), wanted)
-    plan = rows.plan(wanted.mode, "a DataFrame")
+    rows = RowWriter.of_frame(options.path, new_schema(schema, options.dimensions), settings)
+    plan = rows.plan(settings.mode, "a DataFrame")
     return SourceWrite(rows, plan, options.get("queryid"), options.mark)

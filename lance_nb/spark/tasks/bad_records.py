@@ -68,13 +68,13 @@ class BadRecordRule:
     @classmethod
     def of(cls, action: str, column: str) -> BadRecordRule | None:
         """Return the rule, None to raise. Raises InvalidInputError for an unknown action."""
-        found = _ACTIONS.get(action.lower()) if isinstance(action, str) else None
-        if found is None:
+        known_action = _ACTIONS.get(action.lower()) if isinstance(action, str) else None
+        if known_action is None:
             raise InvalidInputError(
                 "bad_records is 'raise' (FAILFAST), 'drop' (DROPMALFORMED) or 'column' "
                 f"(PERMISSIVE), not {action!r}"
             )
-        return None if found == "raise" else cls(found, column)
+        return None if known_action == "raise" else cls(known_action, column)
 
     @property
     def field(self) -> pa.Field | None:
@@ -89,20 +89,20 @@ class BadRecordRule:
         """
         if self.action != "column":
             return
-        at = schema.get_field_index(self.column)
-        if at < 0:
+        position = schema.get_field_index(self.column)
+        if position < 0:
             raise SchemaMismatchError(
                 f"bad_records='column' keeps bad records as text in column {self.column!r}, which "
                 "the dataset does not have: add it as a column of text, name another one by "
                 "bad_record_column, or use bad_records='drop'"
             )
-        kind = schema.field(at).type
+        kind = schema.field(position).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             raise SchemaMismatchError(
                 f"column {self.column!r} is to hold the text of bad records, and has type {kind}: "
                 "name another one by bad_record_column"
             )
-        required = [one.name for one in schema if not one.nullable]
+        required = [field.name for field in schema if not field.nullable]
         if required:
             raise InvalidInputError(
                 f"a bad record has null in all other columns, and {required[0]!r} must not be "
@@ -138,55 +138,55 @@ class Fitting:
     casts: bool
     count: BadRecordCount = field(compare=False)
 
-    def batch(self, found: pa.RecordBatch, unparsed: Sequence[str]) -> pa.RecordBatch:
+    def batch(self, unchecked: pa.RecordBatch, unparsed: Sequence[str]) -> pa.RecordBatch:
         """Return the rows of a batch, and those that could not be parsed at its end.
 
         Raises InvalidInputError if the file has the column of bad records itself.
         """
-        if self.rule.action == "column" and self.rule.column in found.schema.names:
+        if self.rule.action == "column" and self.rule.column in unchecked.schema.names:
             raise InvalidInputError(
                 f"{self.count.path} has a column {self.rule.column!r} of its own: name another one "
                 "for bad records by bad_record_column"
             )
-        is_good = np.ones(found.num_rows, np.bool_)
+        is_good = np.ones(unchecked.num_rows, np.bool_)
         columns, fields = [], []
-        for one, values in zip(found.schema, found.columns, strict=True):
-            at = self.schema.get_field_index(one.name)
-            wanted = None if at < 0 else self.schema.field(at)
-            made, fits = self._column(values, wanted)
+        for schema_field, values in zip(unchecked.schema, unchecked.columns, strict=True):
+            position = self.schema.get_field_index(schema_field.name)
+            target_field = None if position < 0 else self.schema.field(position)
+            array, fits = self._column(values, target_field)
             is_good &= fits
-            columns.append(made)
-            fields.append(pa.field(one.name, made.type))
-        bad = [] if is_good.all() else _texts(found.filter(pa.array(~is_good)))
+            columns.append(array)
+            fields.append(pa.field(schema_field.name, array.type))
+        bad = [] if is_good.all() else _texts(unchecked.filter(pa.array(~is_good)))
         self.count.add([*bad, *unparsed])
         if self.rule.action == "drop":
             rows = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
             return rows if is_good.all() else rows.filter(pa.array(is_good))
-        num_all = found.num_rows + len(unparsed)
+        num_all = unchecked.num_rows + len(unparsed)
         is_row = np.concatenate([is_good, np.zeros(len(unparsed), np.bool_)])
         # A bad record takes the place of its row: null by a null index.
         places = pa.array(np.arange(num_all), mask=~is_row)
         if not is_row.all():
-            columns = [one.take(places) for one in columns]
+            columns = [column.take(places) for column in columns]
         is_bad = ~is_row
         order = pa.array(np.cumsum(is_bad) - 1, mask=~is_bad)
         texts = pa.array([*bad, *unparsed], pa.string()).take(order)
         schema = pa.schema([*fields, pa.field(self.rule.column, pa.string())])
         return pa.RecordBatch.from_arrays([*columns, texts], schema=schema)
 
-    def _column(self, values: pa.Array, wanted: pa.Field | None) -> tuple[pa.Array, Mask]:
+    def _column(self, values: pa.Array, target_field: pa.Field | None) -> tuple[pa.Array, Mask]:
         """Convert a column; tell which of its values fit."""
-        if wanted is None:  # the writer says which column the dataset lacks
+        if target_field is None:  # the writer says which column the dataset lacks
             return _as_text(values) if pa.types.is_binary(values.type) else (values, _all(values))
-        if pa.types.is_binary(values.type) and not _is_binary(wanted.type):
-            made, fits = converted_text(values, wanted)
-        elif self.casts and not isinstance(wanted.type, pa.BaseExtensionType):
-            made, fits = try_cast(values, wanted.type, wanted.name)
+        if pa.types.is_binary(values.type) and not _is_binary(target_field.type):
+            array, fits = converted_text(values, target_field)
+        elif self.casts and not isinstance(target_field.type, pa.BaseExtensionType):
+            array, fits = try_cast(values, target_field.type, target_field.name)
         else:
-            made, fits = values, _all(values)
-        if not wanted.nullable:
-            fits &= made.is_valid().to_numpy(zero_copy_only=False)
-        return made, fits
+            array, fits = values, _all(values)
+        if not target_field.nullable:
+            fits &= array.is_valid().to_numpy(zero_copy_only=False)
+        return array, fits
 
 
 def _all(values: pa.Array) -> Mask:
@@ -210,10 +210,10 @@ def try_cast(values: pa.Array, kind: pa.DataType, name: str) -> tuple[pa.Array, 
         if len(values) == 1:
             return pa.nulls(1, kind), np.zeros(1, np.bool_)
     half = len(values) // 2
-    (one, fits), (other, others) = (
+    (first_half, fits), (other, fits_after) = (
         try_cast(part, kind, name) for part in (values[:half], values[half:])
     )
-    return pa.concat_arrays([one, other]), np.concatenate([fits, others])
+    return pa.concat_arrays([first_half, other]), np.concatenate([fits, fits_after])
 
 
 def _as_text(values: pa.Array) -> tuple[pa.Array, Mask]:
@@ -221,26 +221,26 @@ def _as_text(values: pa.Array) -> tuple[pa.Array, Mask]:
     return try_cast(values, pa.string(), "text")
 
 
-def converted_text(values: pa.Array, wanted: pa.Field) -> tuple[pa.Array, Mask]:
+def converted_text(values: pa.Array, target_field: pa.Field) -> tuple[pa.Array, Mask]:
     """Convert fields of CSV as pyarrow's reader does; tell which fit, the others are null."""
     import pyarrow.compute as pc
     from pyarrow import csv
 
-    kind = wanted.type
+    kind = target_field.type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     text, fits = _as_text(values)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or _stays_text(kind):
         return (text if _stays_text(kind) else text.cast(kind)), fits
-    known = csv.ConvertOptions()
+    defaults = csv.ConvertOptions()
     text = pc.utf8_trim_whitespace(text)
-    is_null = pc.is_in(text, pa.array(known.null_values)).to_numpy(zero_copy_only=False)
+    is_null = pc.is_in(text, pa.array(defaults.null_values)).to_numpy(zero_copy_only=False)
     text = pc.if_else(pa.array(~is_null), text, None)
     if pa.types.is_boolean(kind):
-        is_true = pc.is_in(text, pa.array(known.true_values))
-        is_known = pc.or_(is_true, pc.is_in(text, pa.array(known.false_values)))
+        is_true = pc.is_in(text, pa.array(defaults.true_values))
+        is_known = pc.or_(is_true, pc.is_in(text, pa.array(defaults.false_values)))
         is_known = is_known.to_numpy(zero_copy_only=False)
-        made = pc.if_else(pa.array(is_known), is_true, None)
-        return made, fits & (is_null | is_known)
+        array = pc.if_else(pa.array(is_known), is_true, None)
+        return array, fits & (is_null | is_known)
     pattern = _INTEGER if pa.types.is_integer(kind) else _NUMBER
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):  # finds most bad values at once
         looks_so = pc.fill_null(pc.match_substring_regex(text, pattern), True)
@@ -248,10 +248,10 @@ def converted_text(values: pa.Array, wanted: pa.Field) -> tuple[pa.Array, Mask]:
         text, fits = pc.if_else(pa.array(looks_so), text, None), fits & looks_so
     if pa.types.is_time(kind):  # no text is cast to a time, but to a time of a day
         text = pc.binary_join_element_wise("1970-01-01", text, " ")
-        moments, converts = try_cast(text, pa.timestamp(kind.unit), wanted.name)
+        moments, converts = try_cast(text, pa.timestamp(kind.unit), target_field.name)
         return moments.cast(kind), fits & converts
-    made, converts = try_cast(text, kind, wanted.name)
-    return made, fits & converts
+    array, converts = try_cast(text, kind, target_field.name)
+    return array, fits & converts
 
 
 def _stays_text(kind: pa.DataType) -> bool:
@@ -262,13 +262,13 @@ def _texts(rows: pa.RecordBatch) -> list[str]:
     """Return bad rows as text: fields of CSV joined again, other rows as JSON."""
     import pyarrow.compute as pc
 
-    if not all(pa.types.is_binary(one.type) for one in rows.schema):
-        return [json.dumps(one, default=str, ensure_ascii=False) for one in rows.to_pylist()]
+    if not all(pa.types.is_binary(field.type) for field in rows.schema):
+        return [json.dumps(row, default=str, ensure_ascii=False) for row in rows.to_pylist()]
     columns = []
     for values in rows.columns:
         text, fits = _as_text(values)
         if not fits.all():
-            decoded = [(one or b"").decode("utf-8", "replace") for one in values.to_pylist()]
+            decoded = [(value or b"").decode("utf-8", "replace") for value in values.to_pylist()]
             text = pa.array(decoded, pa.string())
         is_quoted = pc.match_substring_regex(text, '[",\n\r]')
         doubled = pc.replace_substring(text, '"', '""')
@@ -290,8 +290,8 @@ def csv_schema(stream: IO[bytes]) -> pa.Schema:
     from pyarrow import csv
 
     read = csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False)
-    how = csv.ParseOptions(invalid_row_handler=lambda _: "skip")
-    return csv.open_csv(stream, read, how).schema
+    parse_options = csv.ParseOptions(invalid_row_handler=lambda _: "skip")
+    return csv.open_csv(stream, read, parse_options).schema
 
 
 def parsed_csv(stream: IO[bytes], names: Sequence[str]) -> Iterator[Parsed]:
@@ -305,8 +305,8 @@ def parsed_csv(stream: IO[bytes], names: Sequence[str]) -> Iterator[Parsed]:
         return "skip"
 
     def taken() -> list[str]:
-        found, lines[:] = list(lines), []
-        return found
+        taken_lines, lines[:] = list(lines), []
+        return taken_lines
 
     opened = csv.open_csv(
         stream,
@@ -331,10 +331,10 @@ def json_schema(stream: IO[bytes], path: str) -> pa.Schema:
         return _read_lines(lines, None).schema
     except pa.ArrowInvalid:
         objects = (line for line in lines if _is_plausible(line, None))
-        found = _schema_of(list(islice(objects, GUESSED_LINES)))
-    if found is None:
+        schema = _schema_of(list(islice(objects, GUESSED_LINES)))
+    if schema is None:
         raise InvalidInputError(f"{path}: no line is a JSON object")
-    return found
+    return schema
 
 
 def _schema_of(lines: list[bytes]) -> pa.Schema | None:
@@ -344,13 +344,13 @@ def _schema_of(lines: list[bytes]) -> pa.Schema | None:
         if len(lines) == 1:
             return None
     half = len(lines) // 2
-    one, other = _schema_of(lines[:half]), _schema_of(lines[half:])
-    if one is None or other is None:
-        return one or other
+    schema, other = _schema_of(lines[:half]), _schema_of(lines[half:])
+    if schema is None or other is None:
+        return schema or other
     try:
-        return pa.unify_schemas([one, other], promote_options="permissive")
+        return pa.unify_schemas([schema, other], promote_options="permissive")
     except pa.ArrowException:
-        return pa.schema([*one, *(new for new in other if new.name not in one.names)])
+        return pa.schema([*schema, *(new for new in other if new.name not in schema.names)])
 
 
 def parsed_json(stream: IO[bytes], schema: pa.Schema, path: str) -> Iterator[Parsed]:
@@ -369,14 +369,14 @@ def parsed_json(stream: IO[bytes], schema: pa.Schema, path: str) -> Iterator[Par
 
 def _blocks(stream: IO[bytes], path: str) -> Iterator[bytes]:
     """Yield blocks of whole lines. Raises InvalidInputError for a line that is too long."""
-    rest, block = b"", stream.read(BLOCK_BYTES)
+    unread, block = b"", stream.read(BLOCK_BYTES)
     while block:
         following = stream.read(BLOCK_BYTES)
-        data = rest + block
+        data = unread + block
         end = data.rfind(b"\n") + 1 if following else len(data)
         if not end and len(data) > BLOCK_BYTES:
             raise InvalidInputError(f"{path}: a line is longer than {BLOCK_BYTES:,} bytes")
-        rest, block = data[end:], following
+        unread, block = data[end:], following
         if end:
             yield data[:end]
 
@@ -391,7 +391,7 @@ def _parsed_block(lines: list[bytes], schema: pa.Schema, unparsed: list[str]) ->
         if lines:
             yield cast_table(_read_lines(lines, schema).select(schema.names), schema)
         return
-    kinds = {one.name: _python_types(one.type) for one in schema}
+    kinds = {field.name: _python_types(field.type) for field in schema}
     for start in range(0, len(lines), _GROUP_LINES):
         group = lines[start : start + _GROUP_LINES]
         plausible = [_is_plausible(line, kinds) for line in group]
@@ -416,16 +416,16 @@ def _python_types(kind: pa.DataType) -> _PythonTypes:
 def _is_plausible(line: bytes, kinds: Mapping[str, _PythonTypes] | None) -> bool:
     """Whether a line is a JSON object, and if ``kinds`` are given has values of these types."""
     try:
-        found = json.loads(line.decode("utf-8"))
+        parsed = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
         return False
-    if not isinstance(found, dict) or kinds is None:
-        return isinstance(found, dict)
-    for name, value in found.items():
+    if not isinstance(parsed, dict) or kinds is None:
+        return isinstance(parsed, dict)
+    for name, value in parsed.items():
         if name not in kinds:
             return False
-        wanted = kinds[name]
-        if value is not None and wanted is not None and type(value) not in wanted:
+        kind = kinds[name]
+        if value is not None and kind is not None and type(value) not in kind:
             return False
     return True
 
@@ -439,11 +439,11 @@ def _objects(lines: list[bytes], schema: pa.Schema, unparsed: list[str]) -> Iter
     if not lines:
         return
     try:
-        found = _read_lines(lines, schema)
+        objects = _read_lines(lines, schema)
     except pa.ArrowInvalid:
-        found = None
-    if found is not None:
-        yield cast_table(found.select(schema.names), schema)
+        objects = None
+    if objects is not None:
+        yield cast_table(objects.select(schema.names), schema)
     elif len(lines) == 1:
         unparsed.append(_line_text(lines[0]))
     else:
@@ -466,10 +466,14 @@ def _read_lines(lines: list[bytes], schema: pa.Schema | None) -> pa.Table:
     )
 
 
-def json_types(schema: pa.Schema, others: Sequence[str]) -> pa.Schema:
+def json_types(schema: pa.Schema, other_columns: Sequence[str]) -> pa.Schema:
     """Return types that JSON is parsed to for a dataset, without some columns."""
     return pa.schema(
-        [pa.field(one.name, _json_type(one.type)) for one in schema if one.name not in others]
+        [
+            pa.field(field.name, _json_type(field.type))
+            for field in schema
+            if field.name not in other_columns
+        ]
     )
 
 

@@ -49,7 +49,7 @@ class FilledFragments:
     @property
     def num_rows(self) -> int:
         """Rows of these fragments, deleted ones included."""
-        return sum(one.physical_rows for one in self.fragments)
+        return sum(fragment.physical_rows for fragment in self.fragments)
 
 
 def fill_fragments(
@@ -57,11 +57,11 @@ def fill_fragments(
 ) -> FilledFragments:
     """Write the columns ``part`` of some fragments; ``after`` is the new schema."""
     home, options = snapshot.locations.home, options_of(snapshot)
-    made = [
-        write_columns(home, one, part, values.batches(one), options)
-        for one in select_fragments(snapshot, ids)
+    filled = [
+        write_columns(home, select_fragment, part, values.batches(select_fragment), options)
+        for select_fragment in select_fragments(snapshot, ids)
     ]
-    return FilledFragments(tuple(made), after)
+    return FilledFragments(tuple(filled), after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +113,10 @@ def plan_columns(
     checked = values_of(snapshot, values, columns=read_columns, batch_size=None, reader_schema=None)
     after, part = extend_schema(snapshot.manifest, checked.schema)
     pinned = PinnedVersion.of(dataset)
-    said = PickledValue.of(dict(values) if isinstance(values, Mapping) else values)
+    pickled = PickledValue.of(dict(values) if isinstance(values, Mapping) else values)
     columns = None if read_columns is None else tuple(read_columns)
     tasks = tuple(
-        FillColumns(pinned, ids, said, columns, part, after, size)
+        FillColumns(pinned, ids, pickled, columns, part, after, size)
         for ids, size in fragment_groups(snapshot, task_bytes)
     )
     detail = ", ".join(checked.schema.names)
@@ -136,10 +136,10 @@ def stage_columns(plan: Plan, results: Sequence[Any]) -> list[Any]:
 
 
 def _merge_of(snapshot: Snapshot, results: Sequence[Any]) -> Merge:
-    filled = {one.id: one for result in results for one in result.fragments}
+    filled = {fragment.id: fragment for result in results for fragment in result.fragments}
     schema = results[0].schema
     keeps = preserves_nullability(snapshot.manifest.schema, schema)
-    fragments = tuple(filled[one.id] for one in snapshot.manifest.fragments)
+    fragments = tuple(filled[fragment.id] for fragment in snapshot.manifest.fragments)
     return Merge(fragments, schema, preserves_nullability=keeps)
 
 
@@ -173,14 +173,16 @@ def plan_cast(
     if not types:
         raise InvalidInputError("name the columns to cast and their types: {'price': pa.float32()}")
     _, snapshot = dataset.opened
-    asked = [Alteration.of({"path": path, "data_type": one}) for path, one in types.items()]
-    wanted = look(snapshot, asked)
-    pinned, cast = PinnedVersion.of(dataset), wanted.cast
+    alterations = [
+        Alteration.of({"path": path, "data_type": type_}) for path, type_ in types.items()
+    ]
+    altered = look(snapshot, alterations)
+    pinned, cast = PinnedVersion.of(dataset), altered.cast
     cut = () if cast is None else fragment_groups(snapshot, task_bytes)
     tasks = tuple(
-        CastFragments(pinned, ids, cast.part, wanted.schema, size)
+        CastFragments(pinned, ids, cast.part, altered.schema, size)
         for ids, size in cut
         if cast is not None
     )
-    detail = ", ".join(f"{path} to {one}" for path, one in types.items())
+    detail = ", ".join(f"{path} to {type_}" for path, type_ in types.items())
     return Plan("cast", detail, pinned, tasks, commit_columns, as_edits=stage_columns)

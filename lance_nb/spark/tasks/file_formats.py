@@ -73,9 +73,9 @@ class FileFormat(Protocol):
 
     @staticmethod
     def read(
-        file: SourceFile, part: Range, wanted: pa.Schema | None, resources: ExitStack, /
+        file: SourceFile, part: Range, schema: pa.Schema | None, resources: ExitStack, /
     ) -> pa.RecordBatchReader:
-        """Stream the rows of a part; ``wanted`` has the types of formats without any."""
+        """Stream the rows of a part; ``schema`` has the types of formats without any."""
         ...
 
     @staticmethod
@@ -87,14 +87,14 @@ class FileFormat(Protocol):
     def parsed(
         file: SourceFile,
         part: Range,
-        wanted: pa.Schema,
-        others: Sequence[str],
+        schema: pa.Schema,
+        other_columns: Sequence[str],
         resources: ExitStack,
         /,
     ) -> Iterator[Parsed]:
         """Yield the records that parse, and the text of those that do not.
 
-        ``others`` are the columns of ``wanted`` that the file does not have.
+        ``other_columns`` are the columns of ``schema`` that the file does not have.
         """
         ...
 
@@ -115,12 +115,12 @@ class _TypedRows:
         cls,
         file: SourceFile,
         part: Range,
-        wanted: pa.Schema,
+        schema: pa.Schema,
         _others: Sequence[str],
         resources: ExitStack,
     ) -> Iterator[Parsed]:
         """Yield the rows."""
-        return ((batch, []) for batch in cls.read(file, part, wanted, resources))
+        return ((batch, []) for batch in cls.read(file, part, schema, resources))
 
 
 class Parquet(_TypedRows):
@@ -131,7 +131,9 @@ class Parquet(_TypedRows):
         """Split a file between row groups."""
         with ExitStack() as resources:
             about = Parquet._open(file, resources).metadata
-            sizes = [about.row_group(at).total_byte_size for at in range(about.num_row_groups)]
+            sizes = [
+                about.row_group(index).total_byte_size for index in range(about.num_row_groups)
+            ]
             return _ranges(sizes, task_bytes)
 
     @staticmethod
@@ -175,7 +177,7 @@ class Arrow(_TypedRows):
     ) -> pa.RecordBatchReader:
         """Stream record batches."""
         opened = Arrow._open(file, resources)
-        batches = (opened.get_batch(at) for at in range(part.start, part.stop))
+        batches = (opened.get_batch(index) for index in range(part.start, part.stop))
         return pa.RecordBatchReader.from_batches(opened.schema, batches)
 
     @staticmethod
@@ -197,7 +199,7 @@ class Csv:
 
     @staticmethod
     def read(
-        file: SourceFile, _part: Range, wanted: pa.Schema | None, resources: ExitStack
+        file: SourceFile, _part: Range, schema: pa.Schema | None, resources: ExitStack
     ) -> pa.RecordBatchReader:
         """Stream the lines."""
         from pyarrow import csv
@@ -205,7 +207,7 @@ class Csv:
         return csv.open_csv(
             resources.enter_context(file.open()),
             csv.ReadOptions(block_size=BLOCK_BYTES),
-            convert_options=csv.ConvertOptions(column_types=_plain_types(wanted)),
+            convert_options=csv.ConvertOptions(column_types=_plain_types(schema)),
         )
 
     @staticmethod
@@ -238,16 +240,16 @@ class Json:
 
     @staticmethod
     def read(
-        file: SourceFile, _part: Range, wanted: pa.Schema | None, resources: ExitStack
+        file: SourceFile, _part: Range, schema: pa.Schema | None, resources: ExitStack
     ) -> pa.RecordBatchReader:
         """Stream the lines."""
         from pyarrow import json
 
-        known = None if wanted is None else pa.schema(_plain_types(wanted))
+        target_schema = None if schema is None else pa.schema(_plain_types(schema))
         return json.open_json(
             resources.enter_context(file.open()),
             json.ReadOptions(block_size=BLOCK_BYTES),
-            json.ParseOptions(explicit_schema=known),
+            json.ParseOptions(explicit_schema=target_schema),
         )
 
     @staticmethod
@@ -259,13 +261,13 @@ class Json:
     def parsed(
         file: SourceFile,
         _part: Range,
-        wanted: pa.Schema,
-        others: Sequence[str],
+        schema: pa.Schema,
+        other_columns: Sequence[str],
         resources: ExitStack,
     ) -> Iterator[Parsed]:
         """Yield the objects, and the lines that are none or have other fields."""
-        known = json_types(wanted, others)
-        return parsed_json(resources.enter_context(file.open()), known, file.path)
+        target_schema = json_types(schema, other_columns)
+        return parsed_json(resources.enter_context(file.open()), target_schema, file.path)
 
 
 FORMATS: dict[str, type[FileFormat]] = {
@@ -287,9 +289,9 @@ FORMATS: dict[str, type[FileFormat]] = {
 
 def format_of(path: str) -> type[FileFormat]:
     """Return the format of a file. Raises InvalidInputError."""
-    for ending, found in FORMATS.items():
+    for ending, file_format in FORMATS.items():
         if path.lower().endswith(ending):
-            return found
+            return file_format
     raise InvalidInputError(
         f"cannot read {path}: the file name must end with one of {', '.join(FORMATS)}"
     )
@@ -313,23 +315,23 @@ def batch_rows(file: ParquetFile, groups: list[int]) -> int:
     The metadata tells the size of values, except for dictionary-encoded strings, whose decoded size
     is estimated from the first rows.
     """
-    groups = [at for at in groups if file.metadata.row_group(at).num_rows]
+    groups = [group for group in groups if file.metadata.row_group(group).num_rows]
     if not groups:
         return _SOME_ROWS
-    about = [file.metadata.row_group(at) for at in groups]
-    num_rows = sum(one.num_rows for one in about)
-    known = recorded = 0
+    about = [file.metadata.row_group(group) for group in groups]
+    num_rows = sum(row_group.num_rows for row_group in about)
+    known_bytes = recorded = 0
     repeated = []
     for number in range(file.metadata.num_columns):
-        chunks = [one.column(number) for one in about]
-        size = sum(one.total_uncompressed_size for one in chunks)
+        chunks = [row_group.column(number) for row_group in about]
+        size = sum(chunk.total_uncompressed_size for chunk in chunks)
         width = _WIDTHS.get(chunks[0].physical_type, 0)
-        if not width and any("DICTIONARY" in kind for one in chunks for kind in one.encodings):
+        if not width and any("DICTIONARY" in kind for chunk in chunks for kind in chunk.encodings):
             repeated.append(chunks[0].path_in_schema)
             recorded += size
         else:
-            known += max(size, width * sum(one.num_values for one in chunks))
-    wide = known / num_rows + max(recorded / num_rows, _seen_width(file, groups[0], repeated))
+            known_bytes += max(size, width * sum(chunk.num_values for chunk in chunks))
+    wide = known_bytes / num_rows + max(recorded / num_rows, _seen_width(file, groups[0], repeated))
     if wide * _MANY_ROWS <= _BATCH_BYTES:
         return _MANY_ROWS
     return max(min(_SOME_ROWS, int(_WIDE_BATCH_BYTES / wide)), 1)
@@ -345,13 +347,13 @@ def _seen_width(file: ParquetFile, group: int, columns: list[str]) -> float:
 
 def _ranges(sizes: Sequence[int], most: int) -> list[Range]:
     """Group adjacent items of up to ``most`` bytes."""
-    found = []
+    ranges = []
     start = size = 0
-    for at, weight in enumerate(sizes):
-        if at > start and size + weight > most:
-            found.append(Range(start, at, size))
-            start, size = at, 0
+    for position, weight in enumerate(sizes):
+        if position > start and size + weight > most:
+            ranges.append(Range(start, position, size))
+            start, size = position, 0
         size += weight
     if start < len(sizes):
-        found.append(Range(start, len(sizes), size))
-    return found
+        ranges.append(Range(start, len(sizes), size))
+    return ranges

@@ -112,20 +112,20 @@ class FileRows:
         Raises SchemaMismatchError if they do not fit, InvalidInputError for a damaged file; both
         with the name of the file.
         """
-        wanted = rows.schema.to_arrow()
+        schema = rows.schema.to_arrow()
         count = BadRecordCount(self.file.path)
         with ExitStack() as resources:
             try:
                 if self.rule is not None:
-                    found = self._fitting(self.rule, wanted, count, resources)
+                    reader = self._fitting(self.rule, schema, count, resources)
                 else:
-                    found = self._read(wanted, resources)
+                    reader = self._read(schema, resources)
                     if self.cast:
-                        found = self._cast(found, wanted)
-                made = rows.write(found)
+                        reader = self._cast(reader, schema)
+                addition = rows.write(reader)
             except SchemaMismatchError as error:
                 raise SchemaMismatchError(f"{self.file.path}: {error}") from error
-        return made if not count.count else CheckedRows(made, count)
+        return addition if not count.count else CheckedRows(addition, count)
 
     def read(self) -> pa.Table:
         """Return the rows."""
@@ -133,61 +133,65 @@ class FileRows:
             return self._read(None, resources).read_all()
 
     def _fitting(
-        self, rule: BadRecordRule, wanted: pa.Schema, count: BadRecordCount, resources: ExitStack
+        self, rule: BadRecordRule, schema: pa.Schema, count: BadRecordCount, resources: ExitStack
     ) -> pa.RecordBatchReader:
         """Stream the records, each of which fits the columns or is dealt with by the rule."""
         kind = format_of(self.file.path)
-        others = [*(one.name for one, _ in self.partition), rule.column]
-        fitting = Fitting(wanted, rule, self.cast or kind.is_text, count)
+        other_columns = [*(name.name for name, _ in self.partition), rule.column]
+        fitting = Fitting(schema, rule, self.cast or kind.is_text, count)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for batch, unparsed in kind.parsed(self.file, self.part, wanted, others, resources):
+            for batch, unparsed in kind.parsed(
+                self.file, self.part, schema, other_columns, resources
+            ):
                 yield fitting.batch(batch, unparsed)
 
         return self._with_partition(_reader_of(self.file, batches()))
 
-    def _read(self, wanted: pa.Schema | None, resources: ExitStack) -> pa.RecordBatchReader:
+    def _read(self, schema: pa.Schema | None, resources: ExitStack) -> pa.RecordBatchReader:
         kind = format_of(self.file.path)
         try:
-            if self.rule is not None and wanted is None:
+            if self.rule is not None and schema is None:
                 return self._with_partition(
                     kind.columns(self.file, resources).empty_table().to_reader()
                 )
-            found = kind.read(self.file, self.part, wanted, resources)
+            reader = kind.read(self.file, self.part, schema, resources)
         except (pa.ArrowException, OSError) as error:
             raise _undecodable(self.file, error) from error
-        return self._with_partition(found)
+        return self._with_partition(reader)
 
-    def _with_partition(self, found: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    def _with_partition(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Add the columns of the partition. Raises InvalidInputError if the file has one too."""
-        added = [one for one, _ in self.partition]
-        for one in added:
-            if one.name in found.schema.names:
+        added = [column_name for column_name, _ in self.partition]
+        for column_name in added:
+            if column_name.name in reader.schema.names:
                 raise InvalidInputError(
-                    f"{self.file.path} has column {one.name!r}, and its folder is named after it: "
-                    "ignore the names of folders with hive=False"
+                    f"{self.file.path} has column {column_name.name!r}, and its folder is named "
+                    "after it: ignore the names of folders with hive=False"
                 )
-        schema = pa.schema([*found.schema, *added], found.schema.metadata)
-        return pa.RecordBatchReader.from_batches(schema, self._batches(found, schema))
+        schema = pa.schema([*reader.schema, *added], reader.schema.metadata)
+        return pa.RecordBatchReader.from_batches(schema, self._batches(reader, schema))
 
-    def _batches(self, found: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _batches(self, reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         try:
-            for batch in found:
+            for batch in reader:
                 count = batch.num_rows
                 added = [_repeated(value, count) for _, value in self.partition]
                 yield pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
         except (pa.ArrowException, OSError) as error:
             raise _undecodable(self.file, error) from error
 
-    def _cast(self, found: pa.RecordBatchReader, wanted: pa.Schema) -> pa.RecordBatchReader:
+    def _cast(self, reader: pa.RecordBatchReader, target_schema: pa.Schema) -> pa.RecordBatchReader:
         fields = [
-            one if wanted.get_field_index(one.name) < 0 else wanted.field(one.name)
-            for one in found.schema
+            field
+            if target_schema.get_field_index(field.name) < 0
+            else target_schema.field(field.name)
+            for field in reader.schema
         ]
         schema = pa.schema(fields)
 
         def cast() -> Iterator[pa.RecordBatch]:
-            for batch in found:
+            for batch in reader:
                 columns = []
                 for column, to in zip(batch.columns, schema, strict=True):
                     try:
@@ -312,17 +316,17 @@ def without_skipped(plan: Plan, results: Sequence[Any]) -> list[Any]:
 
     Raises InvalidInputError if no file is left.
     """
-    skipped = {one.path: one for one in results if isinstance(one, SkippedFile)}
+    skipped = {result.path: result for result in results if isinstance(result, SkippedFile)}
     if not skipped:
         return list(results)
     tasks: Any = plan.tasks
-    kept = [
+    kept_columns = [
         result
         for task, result in zip(tasks, results, strict=True)
         if isinstance(task, WriteRows) and _path(task.part) not in skipped
     ]
     first = next(iter(skipped.values())).problem
-    if not kept:
+    if not kept_columns:
         raise InvalidInputError(
             f"no file is left: {len(skipped)} cannot be read; the first: {first}"
         )
@@ -331,33 +335,35 @@ def without_skipped(plan: Plan, results: Sequence[Any]) -> list[Any]:
         f"Property {SKIPPED} of the transaction lists them",
         stacklevel=2,
     )
-    return [*kept, *skipped.values()]
+    return [*kept_columns, *skipped.values()]
 
 
 def with_counts(plan: Plan, results: Sequence[Any]) -> list[Any]:
     """Warn about bad records, and about skipped files as ``without_skipped`` does."""
-    found = without_skipped(plan, results)
-    bad = [one.bad for one in found if isinstance(one, CheckedRows)]
+    read_results = without_skipped(plan, results)
+    bad = [result.bad for result in read_results if isinstance(result, CheckedRows)]
     if bad:
-        num_bad, num_files = sum(one.count for one in bad), len({one.path for one in bad})
+        num_bad, num_files = sum(bad.count for bad in bad), len({bad.path for bad in bad})
         warnings.warn(
             f"bad records, {num_bad!r} in files: {num_files!r}; the first: {bad[0].first!r}. "
             f"Property {BAD_RECORDS} of the transaction counts them by file",
             stacklevel=2,
         )
-    return found
+    return read_results
 
 
 def additions_of(_plan: Plan, results: Sequence[Any]) -> list[Any]:
     """Return the additions of checked rows, as edits for a stage."""
-    found = [one.addition if isinstance(one, CheckedRows) else one for one in results]
-    return [one for one in found if one is not None]
+    additions = [
+        result.addition if isinstance(result, CheckedRows) else result for result in results
+    ]
+    return [addition for addition in additions if addition is not None]
 
 
 def plan_append(
     dataset: LanceDataset,
     source: Source,
-    how: SourceSettings = AS_THEY_ARE,
+    source_settings: SourceSettings = AS_THEY_ARE,
     *,
     task_bytes: int = TASK_BYTES,
 ) -> Plan:
@@ -365,14 +371,14 @@ def plan_append(
 
     Raises InvalidInputError if no file matches or a file has another format.
     """
-    return plan_write(dataset, source, WriteSettings(), how, task_bytes=task_bytes)
+    return plan_write(dataset, source, WriteSettings(), source_settings, task_bytes=task_bytes)
 
 
 def plan_write(
     target: Destination,
     source: Source,
-    wanted: WriteSettings,
-    how: SourceSettings = AS_THEY_ARE,
+    write_settings: WriteSettings,
+    source_settings: SourceSettings = AS_THEY_ARE,
     *,
     task_bytes: int = TASK_BYTES,
 ) -> Plan:
@@ -383,51 +389,53 @@ def plan_write(
     format, DatasetAlreadyExistsError.
     """
     if isinstance(source, str | os.PathLike) and _is_dataset(os.fspath(source)):
-        source = open_dataset(source, storage_options=how.options)
+        source = open_dataset(source, storage_options=source_settings.options)
     if isinstance(source, LanceDataset):
         other = PinnedVersion.of(source)
         pinned = [
             DatasetRows(other, ids, size)
             for ids, size in fragment_groups(source.opened[1], task_bytes)
         ]
-        rows = RowWriter.of(target, source.schema, wanted)
-        tasks = tuple(WriteRows(rows, one) for one in pinned)
-        return rows.plan(wanted.mode, f"from {source.uri}", tasks)
-    found = list(_parts(source, how, task_bytes))
-    unreadable = [one for one in found if isinstance(one, UnreadableFile)]
-    parts = [one for one in found if isinstance(one, FileRows)]
+        rows = RowWriter.of(target, source.schema, write_settings)
+        tasks = tuple(WriteRows(rows, fragment_group) for fragment_group in pinned)
+        return rows.plan(write_settings.mode, f"from {source.uri}", tasks)
+    planned_parts = list(_parts(source, source_settings, task_bytes))
+    unreadable = [part for part in planned_parts if isinstance(part, UnreadableFile)]
+    parts = [part for part in planned_parts if isinstance(part, FileRows)]
     if not parts:
         reason = unreadable[0].problem if unreadable else "they have no rows"
         raise InvalidInputError(f"no rows can be read from {_named(source)}: {reason}")
     parts, fields = _with_partitions(parts, None)
-    schema = _schema(parts, how, fields)
-    rule = how.bad_record_rule
+    schema = _schema(parts, source_settings, fields)
+    rule = source_settings.bad_record_rule
     if rule is not None:
-        schema = _without_unknown(schema, parts, target, wanted)
-    rows = RowWriter.of(target, schema, wanted)
+        schema = _without_unknown(schema, parts, target, write_settings)
+    rows = RowWriter.of(target, schema, write_settings)
     if rule is not None and rule.field is not None and rows.is_new:
-        rows = RowWriter.of(target, schema.append(rule.field), wanted)
+        rows = RowWriter.of(target, schema.append(rule.field), write_settings)
     if rule is not None:
         rule.check(rows.schema.to_arrow())
-    if wanted.mode == "append":  # in the types of the dataset
+    if write_settings.mode == "append":  # in the types of the dataset
         parts, _ = _with_partitions(parts, rows.schema.to_arrow())
-    writes = (WriteRows(rows, one, how.skips) for one in parts)
-    plan = rows.plan(wanted.mode, f"from {_named(source)}", (*writes, *unreadable))
+    writes = (WriteRows(rows, part, source_settings.skips) for part in parts)
+    plan = rows.plan(write_settings.mode, f"from {_named(source)}", (*writes, *unreadable))
     if rule is not None:
         return replace(plan, finalize=with_counts, as_edits=additions_of)
-    return replace(plan, finalize=without_skipped) if how.skips else plan
+    return replace(plan, finalize=without_skipped) if source_settings.skips else plan
 
 
 def _without_unknown(
-    schema: pa.Schema, parts: Sequence[FileRows], target: Destination, wanted: WriteSettings
+    schema: pa.Schema, parts: Sequence[FileRows], target: Destination, write_settings: WriteSettings
 ) -> pa.Schema:
     """Leave out what a dataset lacks, if only some records have it: then these are bad."""
-    _, current = destination(target, wanted.storage_options)
-    is_new = current is None or (wanted.mode == "overwrite" and wanted.where is None)
+    _, current = destination(target, write_settings.storage_options)
+    is_new = current is None or (
+        write_settings.mode == "overwrite" and write_settings.where is None
+    )
     if current is None or is_new or format_of(parts[0].file.path) is not Json:
         return schema
-    known = current.manifest.schema.names
-    return pa.schema([one for one in schema if one.name in known], schema.metadata)
+    column_names = current.manifest.schema.names
+    return pa.schema([field for field in schema if field.name in column_names], schema.metadata)
 
 
 def _is_dataset(source: str) -> bool:
@@ -436,40 +444,49 @@ def _is_dataset(source: str) -> bool:
 
 
 def _parts(
-    source: SourcePath | Sequence[SourcePath], how: SourceSettings, task_bytes: int
+    source: SourcePath | Sequence[SourcePath], source_settings: SourceSettings, task_bytes: int
 ) -> Iterator[FileRows | UnreadableFile]:
-    for file in find_files(source, how.options, hive=how.hive):
+    for file in find_files(source, source_settings.options, hive=source_settings.hive):
         kind = format_of(file.path)
         try:
             ranges = kind.parts(file, task_bytes)
         except pa.ArrowException as error:
             problem = f"{file.path} is not a valid {kind.__name__} file: {error}"
-            if how.skips:
+            if source_settings.skips:
                 yield UnreadableFile(file.path, problem)
                 continue
             raise InvalidInputError(problem) from error
-        for one in ranges:
-            yield FileRows(file, one, how.cast or how.merge_schema, rule=how.bad_record_rule)
+        for range_of_file in ranges:
+            yield FileRows(
+                file,
+                range_of_file,
+                source_settings.cast or source_settings.merge_schema,
+                rule=source_settings.bad_record_rule,
+            )
 
 
 def _with_partitions(
-    parts: Sequence[FileRows], wanted: pa.Schema | None
+    parts: Sequence[FileRows], schema: pa.Schema | None
 ) -> tuple[list[FileRows], list[pa.Field]]:
     """Add the columns of Hive partitions, in the types of a dataset or those they look like."""
-    fields = partition_fields([one.file for one in parts], wanted)
+    fields = partition_fields([part.file for part in parts], schema)
     return [
-        replace(one, partition=tuple(zip(fields, partition_values(one.file, fields), strict=True)))
-        for one in parts
+        replace(
+            part, partition=tuple(zip(fields, partition_values(part.file, fields), strict=True))
+        )
+        for part in parts
     ], fields
 
 
 def _schema(
-    parts: Sequence[FileRows], how: SourceSettings, fields: Sequence[pa.Field]
+    parts: Sequence[FileRows], source_settings: SourceSettings, fields: Sequence[pa.Field]
 ) -> pa.Schema:
-    files = {one.file.path: one for one in parts}
-    if not how.merge_schema:
-        return next(_schemas(files.values(), how))
-    schemas = list(_schemas((replace(one, partition=()) for one in files.values()), how))
+    files = {part.file.path: part for part in parts}
+    if not source_settings.merge_schema:
+        return next(_schemas(files.values(), source_settings))
+    schemas = list(
+        _schemas((replace(file, partition=()) for file in files.values()), source_settings)
+    )
     try:
         merged = pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:
@@ -477,20 +494,20 @@ def _schema(
     return pa.schema([*merged, *fields], merged.metadata)
 
 
-def _schemas(files: Iterable[FileRows], how: SourceSettings) -> Iterator[pa.Schema]:
+def _schemas(files: Iterable[FileRows], source_settings: SourceSettings) -> Iterator[pa.Schema]:
     """Yield the columns of files. Raises InvalidInputError if there is no file that has some."""
     problem: InvalidInputError | None = None
     is_any = False
-    for one in files:
+    for file in files:
         try:
-            found = one.schema()
+            schema = file.schema()
         except InvalidInputError as error:
-            if not how.skips:
+            if not source_settings.skips:
                 raise
             problem = error
             continue
         is_any = True
-        yield found
+        yield schema
     if not is_any and problem is not None:
         raise problem
 

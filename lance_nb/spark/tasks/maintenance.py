@@ -67,7 +67,7 @@ class RewriteFragments:
     @property
     def size_bytes(self) -> int:
         """The bytes that it reads, and about as many that it writes."""
-        return 2 * sum(fragment_bytes(one) for one in self.task.fragments)
+        return 2 * sum(fragment_bytes(fragment) for fragment in self.task.fragments)
 
     def run(self) -> Rewritten:
         """Write the new files."""
@@ -91,11 +91,18 @@ class CommitRewrites:
             return done
         session, branch = plan.pinned.session(), plan.pinned.branch
         environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
-        how = CommitOptions(message=label.message, environment=environment, checks_files=True)
-        made, _ = compaction.commit(
-            session, branch, results, self.options, how=how, properties=dict(label.properties)
+        commit_options = CommitOptions(
+            message=label.message, environment=environment, checks_files=True
         )
-        return LanceDataset.from_opened(session, made)
+        clone_session, _ = compaction.commit(
+            session,
+            branch,
+            results,
+            self.options,
+            commit_options=commit_options,
+            properties=dict(label.properties),
+        )
+        return LanceDataset.from_opened(session, clone_session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +119,13 @@ class StageRewrites:
 def plan_compaction(dataset: LanceDataset, **options: Any) -> Plan:
     """Plan a compaction; options as those of ``ds.optimize.compact_files``."""
     _, snapshot = dataset.opened
-    wanted = CompactionOptions.of(options, snapshot.manifest.config)
+    compaction_options = CompactionOptions.of(options, snapshot.manifest.config)
     pinned = PinnedVersion.of(dataset)
     tasks = tuple(
-        RewriteFragments(pinned, one, wanted) for one in compaction.plan(snapshot, wanted)
+        RewriteFragments(pinned, task, compaction_options)
+        for task in compaction.plan(snapshot, compaction_options)
     )
-    finish, as_edits = CommitRewrites(wanted), StageRewrites(wanted)
+    finish, as_edits = CommitRewrites(compaction_options), StageRewrites(compaction_options)
     return Plan("compact", f"{len(tasks)} groups", pinned, tasks, finish, as_edits=as_edits)
 
 
@@ -128,10 +136,14 @@ def in_parts(plan: Plan, parts: int) -> list[Plan]:
     """
     if parts < 1:
         raise InvalidInputError(f"parts must be at least 1, not {parts}")
-    ends = np.cumsum([one.size_bytes for one in plan.tasks])
+    ends = np.cumsum([task.size_bytes for task in plan.tasks])
     number = ends * parts // (ends[-1] + 1) if len(ends) else ends
     groups = [
-        tuple(task for task, at in zip(plan.tasks, number, strict=True) if at == part)
+        tuple(
+            task
+            for task, number_of_task in zip(plan.tasks, number, strict=True)
+            if number_of_task == part
+        )
         for part in range(parts)
     ]
     whole = len(plan.tasks)
@@ -182,7 +194,7 @@ class CommitSegments:
     def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
         """Commit. Raises RetryableCommitConflictError after a concurrent change of the rows."""
         _, snapshot = plan.pinned.open()
-        segments = [one.index for one in results]
+        segments = [result.index for result in results]
         operation = indexing.operation_of(snapshot, self.name, segments)
         return commit_write(plan, StagedWrite(plan.pinned.version, operation), label)
 
@@ -207,14 +219,14 @@ def plan_index(
     """
     _, snapshot = dataset.opened
     uri, kind = dataset.uri, str(index_type)
-    wanted = indexing.check(snapshot, uri, column, kind, name, parameters, replace=replace)
+    request = indexing.check(snapshot, uri, column, kind, name, parameters, replace=replace)
     pinned = PinnedVersion.of(dataset)
     groups = list(fragment_groups(snapshot, task_bytes))
     if len(groups) > 1:
-        wanted = indexing.trained(snapshot, wanted, progress=progress)
-    tasks = tuple(BuildSegment(pinned, wanted, ids, size) for ids, size in groups)
-    detail = f"{wanted.name} on {column}"
-    return Plan("create_index", detail, pinned, tasks, CommitSegments(wanted.name))
+        request = indexing.trained(snapshot, request, progress=progress)
+    tasks = tuple(BuildSegment(pinned, request, ids, size) for ids, size in groups)
+    detail = f"{request.name} on {column}"
+    return Plan("create_index", detail, pinned, tasks, CommitSegments(request.name))
 
 
 _Options = tuple[tuple[str, Any], ...]
@@ -265,11 +277,13 @@ class CommitCopy:
         session, _ = plan.pinned.open()
         stored = dict(self.target_options)
         ref = Target(plan.pinned.branch, plan.pinned.version)
-        source, version, destination, made = clone_places(session, ref, self.target, stored)
+        source, version, destination, clone_session = clone_places(
+            session, ref, self.target, stored
+        )
         environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
         options = CommitOptions(message=label.message, environment=environment, checks_files=True)
         done = commit_clone(source, version, destination, options, is_shallow=False)
-        return LanceDataset.from_opened(made, made.snapshot(done.manifest, None))
+        return LanceDataset.from_opened(clone_session, clone_session.snapshot(done.manifest, None))
 
 
 def plan_clone(
@@ -308,12 +322,12 @@ def _packed(
 ) -> Iterator[tuple[tuple[tuple[str, str, str], ...], int]]:
     files: list[tuple[str, str, str]] = []
     size = 0
-    for one in copies:
-        weight = one.store.size(one.path)
+    for file_copy in copies:
+        weight = file_copy.store.size(file_copy.path)
         if files and size + weight > task_bytes:
             yield tuple(files), size
             files, size = [], 0
-        files.append((one.store.uri, one.path, one.target))
+        files.append((file_copy.store.uri, file_copy.path, file_copy.target))
         size += weight
     if files:
         yield tuple(files), size
@@ -345,9 +359,12 @@ def plan_statistics(dataset: LanceDataset, *, task_bytes: int = TASK_BYTES) -> P
 
 def sum_statistics(dataset: LanceDataset, parts: Sequence[DataStatistics]) -> DataStatistics:
     """Sum the statistics of all tasks, in schema order."""
-    sizes = {one.id: (0, 0) for one in dataset.lance_schema.tree.walk()}
+    sizes = {field.id: (0, 0) for field in dataset.lance_schema.tree.walk()}
     for part in parts:
-        for one in part.fields:
-            stored, payloads = sizes[one.id]
-            sizes[one.id] = stored + one.bytes_on_disk, payloads + one.payload_bytes
-    return DataStatistics([FieldStatistics(one, *pair) for one, pair in sizes.items()])
+        for field_statistics in part.fields:
+            stored, payloads = sizes[field_statistics.id]
+            sizes[field_statistics.id] = (
+                stored + field_statistics.bytes_on_disk,
+                payloads + field_statistics.payload_bytes,
+            )
+    return DataStatistics([FieldStatistics(key, *pair) for key, pair in sizes.items()])

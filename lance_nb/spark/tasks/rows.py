@@ -46,10 +46,10 @@ class DeleteRows:
     def run(self) -> DeletionPlan | None:
         """Return the rows to delete; writes nothing."""
         _, snapshot = self.pinned.open()
-        found = deleting.plan(
+        deletion_plan = deleting.plan(
             snapshot, self.predicate, select_fragments(snapshot, self.fragment_ids)
         )
-        return found if found.num_rows else None
+        return deletion_plan if deletion_plan.num_rows else None
 
 
 def plan_delete(dataset: LanceDataset, predicate: str, *, task_bytes: int = TASK_BYTES) -> Plan:
@@ -71,8 +71,8 @@ class UpdateRows:
         """Write the updated rows to new files."""
         _, snapshot = self.pinned.open()
         fragments = select_fragments(snapshot, self.fragment_ids)
-        found = updating.plan(snapshot, dict(self.updates), self.where, fragments)
-        return found if found.num_rows else None
+        update_plan = updating.plan(snapshot, dict(self.updates), self.where, fragments)
+        return update_plan if update_plan.num_rows else None
 
 
 def plan_update(
@@ -84,15 +84,15 @@ def plan_update(
 ) -> Plan:
     """Plan an update. Raises PredicateError, ColumnNotFoundError, InvalidInputError."""
     _, snapshot = dataset.opened
-    wanted = may_pass(snapshot, updating.check(snapshot, updates, where))
+    condition = may_pass(snapshot, updating.check(snapshot, updates, where))
     shape_of(
         snapshot.manifest.schema, dict(updates)
     )  # raises for an expression that cannot be computed
     pinned = PinnedVersion.of(dataset)
-    said = tuple(updates.items())
+    assignments = tuple(updates.items())
     tasks = tuple(
-        UpdateRows(pinned, ids, said, where, size)
-        for ids, size in group_fragments(snapshot, task_bytes, wanted)
+        UpdateRows(pinned, ids, assignments, where, size)
+        for ids, size in group_fragments(snapshot, task_bytes, condition)
     )
     detail = ", ".join(updates) + (f" where {where}" if where else "")
     return Plan("update", detail, pinned, tasks)
@@ -163,8 +163,8 @@ class DiffRows:
 
 def diff_of(before: PinnedVersion, after: PinnedVersion, key: Sequence[str]) -> Diff:
     """Compare two pinned versions."""
-    found: Diff = after.dataset().diff(before.dataset(), key=list(key) or None)
-    return found
+    diff: Diff = after.dataset().diff(before.dataset(), key=list(key) or None)
+    return diff
 
 
 def plan_diff(
@@ -182,14 +182,17 @@ def plan_diff(
     """
     diff = dataset.diff(a, b, key=key)
     session, _ = dataset.opened
-    before, after = PinnedVersion.at(session, diff.ends.a), PinnedVersion.at(session, diff.ends.b)
+    before, after = (
+        PinnedVersion.of_snapshot(session, diff.ends.a),
+        PinnedVersion.of_snapshot(session, diff.ends.b),
+    )
     names = (key,) if isinstance(key, str) else tuple(key or ())
     counts = diff.counts
     num_rows = counts.rows_in + counts.rows_out + counts.rows_deleted
     of = max(1, -(-num_rows // task_rows))
     size = (counts.bytes_added + counts.bytes_removed) // of
     shown = None if columns is None else tuple(columns)
-    tasks = tuple(DiffRows(before, after, names, shown, at, of, size) for at in range(of))
+    tasks = tuple(DiffRows(before, after, names, shown, index, of, size) for index in range(of))
     return Plan("diff", f"{_named(diff.a)} to {_named(diff.b)}", after, tasks)
 
 

@@ -69,8 +69,8 @@ class SourceFile:
         import fsspec
 
         opened = fsspec.open(self.path, "rb", compression="infer", **self.options)
-        made: IO[bytes] = opened.open()
-        return made
+        stream: IO[bytes] = opened.open()
+        return stream
 
 
 def find_files(
@@ -83,15 +83,15 @@ def find_files(
     MissingPackageError.
     """
     patterns = [source] if isinstance(source, str | os.PathLike) else list(source)
-    files = [file for one in patterns for file in _matching(os.fspath(one), options or {})]
+    files = [file for pattern in patterns for file in _matching(os.fspath(pattern), options or {})]
     if not hive:
-        return [replace(one, partition=()) for one in files]
-    columns = {tuple(name for name, _ in one.partition): one.path for one in files}
+        return [replace(file, partition=()) for file in files]
+    columns = {tuple(name for name, _ in file.partition): file.path for file in files}
     if len(columns) > 1:
-        (some, path), (others, other) = list(columns.items())[:2]
+        (some, path), (other_columns, other) = list(columns.items())[:2]
         raise InvalidInputError(
-            f"{path} lies in folders for {_named(some)}, and {other} for {_named(others)}: write "
-            "them apart, or ignore the names of folders with hive=False"
+            f"{path} lies in folders for {_named(some)}, and {other} for {_named(other_columns)}: "
+            "write them apart, or ignore the names of folders with hive=False"
         )
     return files
 
@@ -116,9 +116,9 @@ def _matching(pattern: str, options: Mapping[str, Any]) -> Iterator[SourceFile]:
     wildcard = _WILDCARD.search(path)
     matched = [path] if wildcard is None else sorted(store.glob(path))
     num_found = 0
-    for one in matched:
-        root = one if wildcard is None else path[: wildcard.start()].rpartition("/")[0]
-        for name, size in _files_at(store, one):
+    for matched_path in matched:
+        root = matched_path if wildcard is None else path[: wildcard.start()].rpartition("/")[0]
+        for name, size in _files_at(store, matched_path):
             num_found += 1
             url = name if is_local else store.unstrip_protocol(name)
             yield SourceFile(url, size, _partition(name, root), {} if is_local else dict(options))
@@ -148,25 +148,27 @@ def _is_hidden(name: str) -> bool:
 
 def _partition(path: str, root: str) -> tuple[tuple[str, str | None], ...]:
     folders = path.removeprefix(root).strip("/").split("/")[:-1]
-    pairs = [one.split("=", 1) for one in folders if "=" in one.strip("=")]
+    pairs = [folder.split("=", 1) for folder in folders if "=" in folder.strip("=")]
     return tuple(
         (unquote(name), None if value == _NULL else unquote(value)) for name, value in pairs
     )
 
 
-def partition_fields(files: Sequence[SourceFile], wanted: pa.Schema | None) -> list[pa.Field]:
-    """Return the columns of the partitions, in the types of ``wanted`` or those they look like."""
+def partition_fields(files: Sequence[SourceFile], schema: pa.Schema | None) -> list[pa.Field]:
+    """Return the columns of the partitions, in the types of ``schema`` or those they look like."""
     fields = []
-    for at, (name, _) in enumerate(files[0].partition if files else ()):
-        texts = {one.partition[at][1] for one in files} - {None}
-        known = () if wanted is None else tuple(one for one in wanted if one.name == name)
-        fields.append(known[0] if known else pa.field(name, _inferred(texts)))
+    for position, (name, _) in enumerate(files[0].partition if files else ()):
+        texts = {file.partition[position][1] for file in files} - {None}
+        known_fields = (
+            () if schema is None else tuple(field for field in schema if field.name == name)
+        )
+        fields.append(known_fields[0] if known_fields else pa.field(name, _inferred(texts)))
     return fields
 
 
 def _inferred(texts: set[str | None]) -> pa.DataType:
     for looks_so, kind in _INFERRED:
-        if texts and all(looks_so.fullmatch(one or "") for one in texts):
+        if texts and all(looks_so.fullmatch(text or "") for text in texts):
             try:
                 pa.array(sorted(map(str, texts))).cast(kind)
             except pa.ArrowInvalid:

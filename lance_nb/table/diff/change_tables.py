@@ -66,19 +66,19 @@ def schema_table(a: Schema, b: Schema, renamed: Mapping[str, str]) -> pa.Table:
 
 
 def _fields(a: Schema, b: Schema, renamed: Mapping[str, str]) -> Iterator[Row]:
-    left = {a.path_of(one.id) or one.name: one for one in a.walk()}
-    right = {b.path_of(one.id) or one.name: one for one in b.walk()}
+    left = {a.path_of(field.id) or field.name: field for field in a.walk()}
+    right = {b.path_of(field.id) or field.name: field for field in b.walk()}
     for path, other in right.items():
         old_path = renamed.get(path, path)
-        one = left.pop(old_path, None)
-        if one is None:
+        old_field = left.pop(old_path, None)
+        if old_field is None:
             yield _field_row(ADDED, path, None, None, other)
-        elif one.name != other.name:
-            yield _field_row(RENAMED, path, old_path, one, other)
-        elif _shown(one) != _shown(other):
-            yield _field_row(CHANGED, path, old_path, one, other)
-    for path, one in left.items():
-        yield _field_row(REMOVED, path, path, one, None)
+        elif old_field.name != other.name:
+            yield _field_row(RENAMED, path, old_path, old_field, other)
+        elif _shown(old_field) != _shown(other):
+            yield _field_row(CHANGED, path, old_path, old_field, other)
+    for path, old_field in left.items():
+        yield _field_row(REMOVED, path, path, old_field, None)
 
 
 def _shown(field: Field) -> tuple[object, ...]:
@@ -87,35 +87,35 @@ def _shown(field: Field) -> tuple[object, ...]:
 
 
 def _field_row(
-    change: str, path: str, old_path: str | None, one: Field | None, other: Field | None
+    change: str, path: str, old_path: str | None, old: Field | None, other: Field | None
 ) -> Row:
     return {
         "change": change,
         "column": path,
         "old_column": old_path,
-        "old_type": None if one is None else one.logical_type,
+        "old_type": None if old is None else old.logical_type,
         "new_type": None if other is None else other.logical_type,
-        "old_nullable": None if one is None else one.nullable,
+        "old_nullable": None if old is None else old.nullable,
         "new_nullable": None if other is None else other.nullable,
-        "old_field_id": None if one is None else one.id,
+        "old_field_id": None if old is None else old.id,
         "new_field_id": None if other is None else other.id,
-        "metadata_changed": one is not None
+        "metadata_changed": old is not None
         and other is not None
-        and (dict(one.metadata) != dict(other.metadata) or one.keys != other.keys),
+        and (dict(old.metadata) != dict(other.metadata) or old.keys != other.keys),
     }
 
 
 def indices_table(a: Snapshot, b: Snapshot) -> pa.Table:
     """One row per index segment that came, went or changed, by name."""
-    before = {one.uuid: one for one in read_indices(a)}
-    after = {one.uuid: one for one in read_indices(b)}
+    before = {index.uuid: index for index in read_indices(a)}
+    after = {index.uuid: index for index in read_indices(b)}
     rows = []
     for key in dict.fromkeys((*after, *before)):
-        one, other = before.get(key), after.get(key)
-        if one == other:
+        old, other = before.get(key), after.get(key)
+        if old == other:
             continue
-        change = ADDED if one is None else REMOVED if other is None else CHANGED
-        rows.append(_index_row(change, (a, one), (b, other)))
+        change = ADDED if old is None else REMOVED if other is None else CHANGED
+        rows.append(_index_row(change, (a, old), (b, other)))
     rows.sort(key=lambda row: (row["name"], row["change"]))
     return pa.Table.from_pylist(rows, schema=INDICES)
 
@@ -182,32 +182,32 @@ class VersionBetween:
 
 def versions_between(ends: Ends) -> list[VersionBetween]:
     """List the versions between, oldest first; lists names only."""
-    found = []
+    versions = []
     for stretch in ends.between:
         numbers = ends.source.log(stretch.branch).numbers()
         first, stop = bisect_right(numbers, stretch.after), bisect_right(numbers, stretch.upto)
-        found += [
+        versions += [
             VersionBetween(stretch.side, stretch.branch, number) for number in numbers[first:stop]
         ]
-    return found
+    return versions
 
 
 def transactions_table(ends: Ends, versions: Sequence[VersionBetween]) -> pa.Table:
     """Describe the transactions of some versions. Raises CorruptFileError."""
-    found = [row for one in versions if (row := _transaction(ends, one)) is not None]
-    return pa.Table.from_pylist(found, schema=TRANSACTIONS)
+    rows = [row for version in versions if (row := _transaction(ends, version)) is not None]
+    return pa.Table.from_pylist(rows, schema=TRANSACTIONS)
 
 
-def _transaction(ends: Ends, one: VersionBetween) -> dict[str, Any] | None:
-    log = ends.source.log(one.branch)
+def _transaction(ends: Ends, version: VersionBetween) -> dict[str, Any] | None:
+    log = ends.source.log(version.branch)
     try:
-        info, done = log.describe(one.version, {}), log.transaction(one.version)
+        info, done = log.describe(version.version, {}), log.transaction(version.version)
     except VersionNotFoundError:
         return None  # cleaned up since it was listed
     return {
-        "side": one.side,
-        "branch": one.branch,
-        "version": one.version,
+        "side": version.side,
+        "branch": version.branch,
+        "version": version.version,
         "timestamp": info.timestamp,
         "operation": info.operation,
         "message": info.message,

@@ -72,8 +72,8 @@ def _run(count: int, number: int, of: int) -> tuple[int, int]:
 
 def _share(rows: PlacedRows, number: int, of: int) -> PlacedRows:
     start, stop = _run(rows.num_rows, number, of)
-    others = np.arange(start), np.arange(stop, rows.num_rows)
-    return rows.without(np.concatenate(others))
+    outside = np.arange(start), np.arange(stop, rows.num_rows)
+    return rows.without(np.concatenate(outside))
 
 
 def match_rows(
@@ -98,12 +98,12 @@ def match_rows(
 
 def _by_row_id(ends: Ends, a: PlacedRows, b: PlacedRows) -> tuple[Ints, Ints]:
     ids_a, ids_b = a.row_ids(), b.row_ids()
-    sides = {one.side for one in ends.between}
+    sides = {version.side for version in ends.between}
     common_a = np.arange(ids_a.size, dtype=np.int64)
     common_b = np.arange(ids_b.size, dtype=np.int64)
     if len(sides) == 2:  # ids are given out on each side for itself
-        found = ancestor_of(ends)
-        first = np.uint64(0 if found is None else found.manifest.next_row_id)
+        row_ids = ancestor_of(ends)
+        first = np.uint64(0 if row_ids is None else row_ids.manifest.next_row_id)
         common_a, common_b = common_a[ids_a < first], common_b[ids_b < first]
     _, at_a, at_b = np.intersect1d(ids_a[common_a], ids_b[common_b], return_indices=True)
     return common_a[at_a], common_b[at_b]
@@ -112,25 +112,25 @@ def _by_row_id(ends: Ends, a: PlacedRows, b: PlacedRows) -> tuple[Ints, Ints]:
 def _by_key(
     identity: Identity, a: PlacedRows, b: PlacedRows, pairs: tuple[ColumnPair, ...]
 ) -> tuple[Ints, Ints]:
-    by_name = {one.name: one for one in pairs}
+    by_name = {pair.name: pair for pair in pairs}
     keys = [by_name[name] for name in identity.key]
-    rows_a = _key_columns(a, [one.a.name for one in keys if one.a is not None])
-    rows_b = _key_columns(b, [one.b.name for one in keys if one.b is not None])
+    rows_a = _key_columns(a, [key.a.name for key in keys if key.a is not None])
+    rows_b = _key_columns(b, [key.b.name for key in keys if key.b is not None])
     codes = np.zeros(a.num_rows + b.num_rows, np.int64)
     for pair, left, right in zip(keys, rows_a, rows_b, strict=True):
         codes = _combined(codes, _codes(pair, left, right))
-    mine, others = codes[: a.num_rows], codes[a.num_rows :]
-    for which, values, rows in (("from", mine, rows_a), ("to", others, rows_b)):
-        _check_unique(identity, which, values, rows)
-    _, at_a, at_b = np.intersect1d(mine, others, assume_unique=True, return_indices=True)
+    mine, codes_b = codes[: a.num_rows], codes[a.num_rows :]
+    for direction, values, rows in (("from", mine, rows_a), ("to", codes_b, rows_b)):
+        _check_unique(identity, direction, values, rows)
+    _, at_a, at_b = np.intersect1d(mine, codes_b, assume_unique=True, return_indices=True)
     return at_a.astype(np.int64), at_b.astype(np.int64)
 
 
 def _key_columns(rows: PlacedRows, names: list[str]) -> list[pa.ChunkedArray]:
-    wanted = project(rows.snapshot.manifest.schema, names)
+    projection = project(rows.snapshot.manifest.schema, names)
     tables = [
-        read_window(rows.snapshot, wanted, fragment, physical)
-        for fragment, physical in rows.windows(wanted)
+        read_window(rows.snapshot, projection, fragment, physical)
+        for fragment, physical in rows.windows(projection)
     ]
     table = pa.concat_tables(tables)
     return [table.column(name) for name in names]
@@ -141,14 +141,14 @@ def _codes(pair: ColumnPair, left: pa.ChunkedArray, right: pa.ChunkedArray) -> I
     import pyarrow.compute as pc
 
     try:
-        both = pa.chunked_array([*cast_array(left, right.type).chunks, *right.chunks], right.type)
-        coded = pc.dictionary_encode(both, null_encoding="encode").combine_chunks()
+        merged = pa.chunked_array([*cast_array(left, right.type).chunks, *right.chunks], right.type)
+        coded = pc.dictionary_encode(merged, null_encoding="encode").combine_chunks()
     except (pa.ArrowException, NotImplementedError) as exc:
         raise InvalidInputError(
             f"rows cannot be identified by column {pair.name!r}, a {right.type}: {exc}"
         ) from exc
     chunks = coded.chunks if isinstance(coded, pa.ChunkedArray) else [coded]
-    numbers = [np.asarray(one.indices.to_numpy(zero_copy_only=False)) for one in chunks]
+    numbers = [np.asarray(chunk.indices.to_numpy(zero_copy_only=False)) for chunk in chunks]
     return np.concatenate(numbers).astype(np.int64)
 
 
@@ -159,18 +159,20 @@ def _combined(first: Ints, second: Ints) -> Ints:
     return np.asarray(numbers, np.int64)
 
 
-def _check_unique(identity: Identity, which: str, codes: Ints, rows: list[pa.ChunkedArray]) -> None:
+def _check_unique(
+    identity: Identity, direction: str, codes: Ints, rows: list[pa.ChunkedArray]
+) -> None:
     _, first, counts = np.unique(codes, return_index=True, return_counts=True)
     repeated = first[counts > 1]
     if not repeated.size:
         return
     shown = [
-        ", ".join(str(column[at].as_py()) for column in rows)
-        for at in repeated[:_SHOWN_KEYS].tolist()
+        ", ".join(str(column[position].as_py()) for column in rows)
+        for position in repeated[:_SHOWN_KEYS].tolist()
     ]
     raise InvalidInputError(
         f"{identity.label} does not tell rows apart: {repeated.size} values occur more than once "
-        f"among the rows that differ, in the version compared {which}, for example "
+        f"among the rows that differ, in the version compared {direction}, for example "
         f"{'; '.join(shown)}; give other columns as key, or key='_rowaddr' to compare by address"
     )
 
@@ -225,10 +227,10 @@ class Comparison:
         self._num_found = 0
         self._done = 0
         aligned, self._moved = units
-        names = {one.name for one in self.pairs}
-        self._aligned = [one for one in aligned if names.intersection(one.columns)]
+        names = {pair.name for pair in self.pairs}
+        self._aligned = [unit for unit in aligned if names.intersection(unit.columns)]
         moved = 0 if self._moved is None or not self.pairs else self._moved.num_rows
-        self.num_rows = sum(one.num_rows for one in self._aligned) + moved
+        self.num_rows = sum(unit.num_rows for unit in self._aligned) + moved
         self._steps = self._compare()
         self._lock = threading.Lock()
 
@@ -300,8 +302,8 @@ class Comparison:
             yield from self._compare_moved(self._moved)
 
     def _compare_aligned(self, unit: Aligned) -> Iterator[ChangedRows]:
-        chosen = [at for at, one in enumerate(self.pairs) if one.name in unit.columns]
-        sides = Sides.of(self._ends, [self.pairs[at] for at in chosen])
+        chosen = [index for index, pair in enumerate(self.pairs) if pair.name in unit.columns]
+        sides = Sides.of(self._ends, [self.pairs[position] for position in chosen])
         rows_a, rows_b = unit.offsets(self._ends)
         step = sides.window_rows(unit.b)
         for start, stop in _windows(rows_b.size, step, len(chosen)):
@@ -321,11 +323,11 @@ class Comparison:
     def _compared(
         self, sides: Sides, chosen: list[int], a: Addresses, b: Addresses
     ) -> Iterator[ChangedRows]:
-        found = np.zeros((b.num_rows, len(self.pairs)), np.bool_)
-        found[:, chosen] = sides.differing(a, b)
-        changed = np.flatnonzero(found.any(axis=1))
+        differs = np.zeros((b.num_rows, len(self.pairs)), np.bool_)
+        differs[:, chosen] = sides.differing(a, b)
+        changed = np.flatnonzero(differs.any(axis=1))
         self._done += b.num_rows
-        masks = np.packbits(found[changed], axis=1, bitorder="little")
+        masks = np.packbits(differs[changed], axis=1, bitorder="little")
         yield ChangedRows(a.take(changed), b.take(changed), masks)
 
 

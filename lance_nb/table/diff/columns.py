@@ -57,8 +57,8 @@ class ColumnPair:
     @property
     def arrow(self) -> pa.Field:
         """The Arrow field in which its values are shown."""
-        found = self.type_a if self.type_b is None else self.type_b
-        return pa.field(self.name, found.type, True, found.metadata)  # type: ignore[union-attr]
+        type_ = self.type_a if self.type_b is None else self.type_b
+        return pa.field(self.name, type_.type, True, type_.metadata)  # type: ignore[union-attr]
 
 
 def pair_columns(a: Schema, b: Schema, renamed: Mapping[str, str]) -> tuple[ColumnPair, ...]:
@@ -66,19 +66,21 @@ def pair_columns(a: Schema, b: Schema, renamed: Mapping[str, str]) -> tuple[Colu
 
     ``renamed`` gives the old path of those of ``b`` that had another one.
     """
-    types_a = {one.name: one for one in project(a, None).schema}
-    types_b = {one.name: one for one in project(b, None).schema}
-    left = {one.name: one for one in a}
-    names_a = {a.path_of(one.id): one.name for one in a}
+    types_a = {field.name: field for field in project(a, None).schema}
+    types_b = {field.name: field for field in project(b, None).schema}
+    left = {field.name: field for field in a}
+    names_a = {a.path_of(field.id): field.name for field in a}
     pairs = []
     for other in b:
         was = names_a.get(renamed.get(b.path_of(other.id) or "", ""))
-        one = left.pop(other.name if was is None else was, None)
-        type_a = None if one is None else types_a[one.name]
+        old = left.pop(other.name if was is None else was, None)
+        type_a = None if old is None else types_a[old.name]
         type_b = types_b[other.name]
         fits = type_a is None or can_cast(type_a.type, type_b.type)
-        pairs.append(ColumnPair(other.name, one, other, type_a, type_b, fits))
-    pairs += [ColumnPair(one.name, one, None, types_a[one.name], None) for one in left.values()]
+        pairs.append(ColumnPair(other.name, old, other, type_a, type_b, fits))
+    pairs += [
+        ColumnPair(field.name, field, None, types_a[field.name], None) for field in left.values()
+    ]
     return tuple(pairs)
 
 
@@ -99,7 +101,7 @@ def choose_columns(
     """Return the pairs of some names, in the order asked for. Raises ColumnNotFoundError."""
     if columns is None:
         return tuple(pairs)
-    by_name = {one.name: one for one in pairs}
+    by_name = {pair.name: pair for pair in pairs}
     names = [columns] if isinstance(columns, str) else list(columns)
     for name in names:
         if name not in by_name:
@@ -119,7 +121,7 @@ class Homes:
         if self._known is None or self._known[0] is not fragment:  # asked column after column
             self._known = (fragment, dict(self._fields(fragment)))
         files = self._known[1]
-        return frozenset((one.id, files[one.id]) for one in field.walk() if one.id in files)
+        return frozenset((field.id, files[field.id]) for field in field.walk() if field.id in files)
 
     def _fields(self, fragment: Fragment) -> Iterator[tuple[int, FileKey]]:
         for file in fragment.files:
@@ -147,19 +149,19 @@ def find_renames(ends: Ends) -> dict[str, str]:
         new = _followed(ends, "b", ancestor)
     except NotFoundError:
         return {}
-    found = {path: old[start] for path, start in new.items() if start in old}
-    return {path: was for path, was in found.items() if path not in a and was not in b}
+    renames = {path: old[start] for path, start in new.items() if start in old}
+    return {path: was for path, was in renames.items() if path not in a and was not in b}
 
 
 def _paths(schema: Schema) -> dict[str, int]:
     """Return the path of every field, with its id."""
-    return {schema.path_of(one.id) or one.name: one.id for one in schema.walk()}
+    return {schema.path_of(field.id) or field.name: field.id for field in schema.walk()}
 
 
 def _followed(ends: Ends, side: str, ancestor: Snapshot) -> Names:
     """Follow the fields from the ancestor to one side."""
-    known = _paths(ancestor.manifest.schema)
-    names: Names = {path: path for path in known}
+    paths = _paths(ancestor.manifest.schema)
+    names: Names = {path: path for path in paths}
     at_version: dict[int, Names] = {ancestor.version: names}
     for stretch in ends.between:
         if stretch.side != side:
@@ -175,8 +177,8 @@ def _followed(ends: Ends, side: str, ancestor: Snapshot) -> Names:
                 elif done.operation == "Restore":
                     names = at_version.get(_restored(snapshot), {path: path for path in after})
                 else:
-                    names = _next(known, after, names)
-                known = after
+                    names = _next(paths, after, names)
+                paths = after
             at_version[version] = names
     return names
 
@@ -189,5 +191,5 @@ def _next(before: dict[str, int], after: dict[str, int], names: Names) -> Names:
 
 def _restored(snapshot: Snapshot) -> int:
     data = read_transaction(snapshot)
-    found = None if data is None else restored_version(data, snapshot.manifest.path)
-    return -1 if found is None else found
+    version = None if data is None else restored_version(data, snapshot.manifest.path)
+    return -1 if version is None else version

@@ -55,7 +55,7 @@ class Identity:
 
 def choose_identity(a: Snapshot, b: Snapshot, key: Sequence[str] | str | None) -> Identity:
     """Choose. Raises ColumnNotFoundError, InvalidInputError for a key that cannot serve."""
-    ids = [has_row_ids(one) for one in (a, b)]
+    ids = [has_row_ids(version) for version in (a, b)]
     if key is not None:
         return _asked_for([key] if isinstance(key, str) else list(key), a, b, all(ids))
     if all(ids):
@@ -63,11 +63,11 @@ def choose_identity(a: Snapshot, b: Snapshot, key: Sequence[str] | str | None) -
     primary = primary_key(b.manifest.schema)
     if primary and primary == primary_key(a.manifest.schema):
         return _key(primary, "the unenforced primary key of the table")
-    which = "neither version has" if not any(ids) else "only one of the versions has"
+    subject = "neither version has" if not any(ids) else "only one of the versions has"
     return Identity(
         BY_ADDRESS,
-        f"{which} stable row ids and no key was given: a row that was rewritten counts as removed "
-        "and added; compactions are followed",
+        f"{subject} stable row ids and no key was given: a row that was rewritten counts as "
+        "removed and added; compactions are followed",
     )
 
 
@@ -125,8 +125,8 @@ class Aligned:
     def offsets(self, ends: Ends) -> tuple[Ints, Ints]:
         """Return the offsets of the rows on each side."""
         if self.rows_a is None or self.rows_b is None:
-            both = live_in_both(ends, self.a, self.b)
-            return both, both
+            offsets = live_in_both(ends, self.a, self.b)
+            return offsets, offsets
         return self.rows_a, self.rows_b
 
 
@@ -151,7 +151,7 @@ class _Known:
 
     def written_anew(self, piece_a: Piece, a: Fragment, piece_b: Piece, b: Fragment) -> list[str]:
         """Name the columns of ``b`` whose homes differ; a column that ``a`` has not has none."""
-        found = []
+        rewritten = []
         for pair in self.pairs:
             if pair.b is None:
                 continue
@@ -159,15 +159,15 @@ class _Known:
             if pair.a is not None:
                 home_a = piece_a.home(self.homes_a.of(a, pair.a), pair.a)
             if home_a != piece_b.home(self.homes_b.of(b, pair.b), pair.b):
-                found.append(pair.name)
-        return found
+                rewritten.append(pair.name)
+        return rewritten
 
 
 def plan_rows(
     ends: Ends, match: FragmentMatch, pairs: Sequence[ColumnPair], key: Sequence[str] = ()
 ) -> RowPlan:
     """Find the rows that may differ; ``key`` are the columns by which rows are told apart."""
-    known = _Known(
+    unchanged = _Known(
         ends, pairs, Homes(Places(ends.a.locations)), Homes(Places(ends.b.locations)),
         frozenset(key),
     )  # fmt: skip
@@ -175,11 +175,11 @@ def plan_rows(
     left: list[FragmentRows] = []
     right: list[FragmentRows] = []
     for pair in match.changed:
-        _split_pair(known, pair, (aligned, left, right))
+        _split_pair(unchanged, pair, (aligned, left, right))
     only_a = list(fragments_at(ends.a, match.only_a))
     only_b = list(fragments_at(ends.b, match.only_b))
     if only_a and only_b:
-        _split_moved(known, (only_a, only_b), (aligned, left, right))
+        _split_moved(unchanged, (only_a, only_b), (aligned, left, right))
     else:
         left += live_rows(ends.a, only_a).runs
         right += live_rows(ends.b, only_b).runs
@@ -191,23 +191,25 @@ def plan_rows(
 _Found = tuple[list[Aligned], list[FragmentRows], list[FragmentRows]]
 
 
-def _split_pair(known: _Known, pair: Pair, found: _Found) -> None:
+def _split_pair(unchanged: _Known, pair: Pair, split: _Found) -> None:
     """Split the rows of a fragment that both versions have."""
-    aligned, left, right = found
+    aligned, left, right = split
     a, b = pair.a, pair.b
     columns: list[str] = []
     if pair.files_differ:
         nothing = np.zeros(0, np.int64)
-        columns = known.written_anew(Piece(a, nothing, nothing), a, Piece(b, nothing, nothing), b)
-    if known.key.intersection(columns):  # the key itself may have changed: rows are found by it
-        left += live_rows(known.ends.a, [a]).runs
-        right += live_rows(known.ends.b, [b]).runs
+        columns = unchanged.written_anew(
+            Piece(a, nothing, nothing), a, Piece(b, nothing, nothing), b
+        )
+    if unchanged.key.intersection(columns):  # the key itself may have changed: rows are found by it
+        left += live_rows(unchanged.ends.a, [a]).runs
+        right += live_rows(unchanged.ends.b, [b]).runs
         return
-    gone_a, gone_b = deleted_offsets(known.ends.a, a), deleted_offsets(known.ends.b, b)
+    gone_a, gone_b = deleted_offsets(unchanged.ends.a, a), deleted_offsets(unchanged.ends.b, b)
     _add_rows(left, a, np.setdiff1d(gone_b, gone_a, assume_unique=True))
     _add_rows(right, b, np.setdiff1d(gone_a, gone_b, assume_unique=True))
     if columns:
-        count = confirmed_rows(known.ends.b, b) - np.union1d(gone_a, gone_b).size
+        count = confirmed_rows(unchanged.ends.b, b) - np.union1d(gone_a, gone_b).size
         if count:
             aligned.append(Aligned(a, b, tuple(columns), int(count)))
 
@@ -240,22 +242,22 @@ class _LivePiece:
 
 
 def _split_moved(
-    known: _Known, fragments: tuple[list[Fragment], list[Fragment]], found: _Found
+    unchanged: _Known, fragments: tuple[list[Fragment], list[Fragment]], split: _Found
 ) -> None:
     """Split the rows of fragments that only one version has, by where they came from."""
-    origins = find_origins(known.ends)
+    origins = find_origins(unchanged.ends)
     rewritten = [
-        any(side.is_rewritten(one) for one in mine)
+        any(side.is_rewritten(fragment) for fragment in mine)
         for side, mine in zip(origins, fragments, strict=True)
     ]
-    aligned, left, right = found
+    aligned, left, right = split
     if not any(rewritten):
-        left += live_rows(known.ends.a, fragments[0]).runs
-        right += live_rows(known.ends.b, fragments[1]).runs
+        left += live_rows(unchanged.ends.a, fragments[0]).runs
+        right += live_rows(unchanged.ends.b, fragments[1]).runs
         return
-    oldest = _max_shared_id(known.ends)
+    oldest = _max_shared_id(unchanged.ends)
     roots: list[dict[RootKey, list[_LivePiece]]] = []
-    for number, (side, snapshot) in enumerate((("a", known.ends.a), ("b", known.ends.b))):
+    for number, (side, snapshot) in enumerate((("a", unchanged.ends.a), ("b", unchanged.ends.b))):
         pieces: dict[RootKey, list[_LivePiece]] = {}
         for fragment in fragments[number]:
             live = np.zeros(confirmed_rows(snapshot, fragment), np.bool_)
@@ -267,7 +269,7 @@ def _split_moved(
         roots.append(pieces)
     rest_a, rest_b = _Rest(), _Rest()
     for name, mine in roots[0].items():
-        _align(known, (mine, roots[1].get(name, [])), aligned, (rest_a, rest_b))
+        _align(unchanged, (mine, roots[1].get(name, [])), aligned, (rest_a, rest_b))
     for name, mine in roots[1].items():
         if name not in roots[0]:
             rest_b.add(mine)
@@ -291,8 +293,8 @@ class _Rest:
 
     def add(self, pieces: Sequence[_LivePiece]) -> None:
         """Add all rows of some pieces."""
-        for one in pieces:
-            self.add_rows(one.fragment, one.rows)
+        for piece in pieces:
+            self.add_rows(piece.fragment, piece.rows)
 
     def add_rows(self, fragment: Fragment, rows: Ints) -> None:
         """Add rows of a fragment."""
@@ -307,21 +309,21 @@ class _Rest:
 
 
 def _align(
-    known: _Known,
+    unchanged: _Known,
     pieces: tuple[list[_LivePiece], list[_LivePiece]],
     aligned: list[Aligned],
-    rest: tuple[_Rest, _Rest],
+    remaining: tuple[_Rest, _Rest],
 ) -> None:
     """Pair the rows of one origin on both sides."""
-    used = [np.zeros(one.rows.size, np.bool_) for one in pieces[1]]
+    used = [np.zeros(piece.rows.size, np.bool_) for piece in pieces[1]]
     for mine in pieces[0]:
         alone = np.ones(mine.rows.size, np.bool_)
         for number, other in enumerate(pieces[1]):
             at_a, at_b = _common(mine.origin_rows, other.origin_rows)
             if not at_a.size:
                 continue
-            columns = known.written_anew(mine.piece, mine.fragment, other.piece, other.fragment)
-            if known.key.intersection(columns):
+            columns = unchanged.written_anew(mine.piece, mine.fragment, other.piece, other.fragment)
+            if unchanged.key.intersection(columns):
                 continue
             alone[at_a] = False
             used[number][at_b] = True
@@ -330,9 +332,9 @@ def _align(
                 aligned.append(
                     Aligned(mine.fragment, other.fragment, tuple(columns), at_a.size, *rows)
                 )
-        rest[0].add_rows(mine.fragment, mine.rows[alone])
+        remaining[0].add_rows(mine.fragment, mine.rows[alone])
     for other, taken in zip(pieces[1], used, strict=True):
-        rest[1].add_rows(other.fragment, other.rows[~taken])
+        remaining[1].add_rows(other.fragment, other.rows[~taken])
 
 
 def _common(a: Ints, b: Ints) -> tuple[Ints, Ints]:
@@ -346,10 +348,10 @@ def _common(a: Ints, b: Ints) -> tuple[Ints, Ints]:
 
 def _max_shared_id(ends: Ends) -> int:
     """Return the largest id of a fragment that was there before the versions parted, or -1."""
-    found = ancestor_of(ends)
-    if found is None:
+    row_ids = ancestor_of(ends)
+    if row_ids is None:
         return -1
-    most = found.manifest.max_fragment_id
+    most = row_ids.manifest.max_fragment_id
     if most is None:
-        return int(max(found.manifest.fragments.counts().ids, default=-1))
+        return int(max(row_ids.manifest.fragments.counts().ids, default=-1))
     return most

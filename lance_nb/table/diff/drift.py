@@ -128,7 +128,7 @@ class Tally:
         """Return what was counted; ``labels`` are the texts that have a number of their own."""
         bins = tuple(self._bins.tolist())
         if self.kind == TEXT:
-            named = [self.texts[one] for one in labels]
+            named = [self.texts[label] for label in labels]
             bins = (*named, self.texts.total() - sum(named))
         has = self._numbers > 0
         distinct = None if self._many or self._distinct is None else len(self._distinct)
@@ -141,11 +141,11 @@ class Tally:
     def _count_distinct(self, chunk: pa.Array) -> None:
         if self._many:
             return
-        known = chunk.drop_null().unique()
+        distinct = chunk.drop_null().unique()
         if self._distinct is not None:
-            known = pa.concat_arrays([self._distinct, known]).unique()
-        self._distinct = known
-        self._many = len(known) > DISTINCT_MAX
+            distinct = pa.concat_arrays([self._distinct, distinct]).unique()
+        self._distinct = distinct
+        self._many = len(distinct) > DISTINCT_MAX
 
 
 def _plain(chunk: pa.Array) -> pa.Array:
@@ -156,10 +156,10 @@ def _plain(chunk: pa.Array) -> pa.Array:
 
 def _counted(chunk: pa.Array) -> dict[str, int]:
     """Count each text of a chunk; the most frequent ones are enough."""
-    found = chunk.drop_null().value_counts()
-    order = np.argsort(-found.field(1).to_numpy(), kind="stable")[: 50 * LABELS_MAX]
-    frequent = found.take(pa.array(order))
-    texts = [one[:_LABEL_CHARS_MAX] for one in frequent.field(0).to_pylist()]
+    frequencies = chunk.drop_null().value_counts()
+    order = np.argsort(-frequencies.field(1).to_numpy(), kind="stable")[: 50 * LABELS_MAX]
+    frequent = frequencies.take(pa.array(order))
+    texts = [text[:_LABEL_CHARS_MAX] for text in frequent.field(0).to_pylist()]
     counts: dict[str, int] = {}
     for text, count in zip(texts, frequent.field(1).to_pylist(), strict=True):
         counts[text] = counts.get(text, 0) + count
@@ -173,17 +173,17 @@ def numbers_of(chunk: pa.Array, kind: str) -> Floats:
     if kind == VECTOR:
         parts = valid.flatten().cast(pa.float64())
         flat = parts.fill_null(0.0).to_numpy(zero_copy_only=False).reshape(-1, type_.list_size)
-        found: Floats = np.sqrt((flat * flat).sum(axis=1)) if type_.list_size else np.zeros(0)
+        numbers: Floats = np.sqrt((flat * flat).sum(axis=1)) if type_.list_size else np.zeros(0)
     elif kind == TIME:
         width = pa.int64() if type_.bit_width == 64 else pa.int32()
-        found = valid.cast(width).to_numpy(zero_copy_only=False).astype(np.float64)
+        numbers = valid.cast(width).to_numpy(zero_copy_only=False).astype(np.float64)
     elif kind == NUMBER:
         values = valid.cast(pa.uint8()) if pt.is_boolean(type_) else valid
         values = values.cast(pa.float64(), safe=False)
-        found = values.to_numpy(zero_copy_only=False).astype(np.float64)
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
     else:
         return np.zeros(0)
-    return found[np.isfinite(found)]
+    return numbers[np.isfinite(numbers)]
 
 
 _RUNS = 64  # of neighbouring rows in a sample
@@ -221,11 +221,11 @@ class _Side:
 
     def chunks(self, name: str) -> Iterator[pa.Array]:
         """Yield the values of a column."""
-        wanted = project(self._snapshot.manifest.schema, [name])
+        projection = project(self._snapshot.manifest.schema, [name])
         if self.positions is not None:
-            yield from take_rows(self._snapshot, wanted, self.positions).column(0).chunks
+            yield from take_rows(self._snapshot, projection, self.positions).column(0).chunks
             return
-        for batch in scan_batches(self._snapshot, wanted, plan_tasks(self._snapshot), 65_536):
+        for batch in scan_batches(self._snapshot, projection, plan_tasks(self._snapshot), 65_536):
             yield batch.column(0)
 
 
@@ -242,17 +242,17 @@ def column_drifts(
 ) -> tuple[ColumnDrift, ...]:
     """Compare columns; ``sample`` None reads all rows."""
     sides = _Side(ends.a, sample), _Side(ends.b, sample)
-    found = []
+    drifts = []
     for number, pair in enumerate(pairs, 1):
         if pair.a is not None and pair.b is not None:
-            found.append(_drift(pair, (pair.a.name, pair.b.name), sides))
+            drifts.append(_drift(pair, (pair.a.name, pair.b.name), sides))
         if progress is not None:
             progress(number, len(pairs))
-    return tuple(found)
+    return tuple(drifts)
 
 
 def _drift(pair: ColumnPair, names: tuple[str, str], sides: tuple[_Side, _Side]) -> ColumnDrift:
-    types = [one.type for one in (pair.type_a, pair.type_b) if one is not None]
+    types = [type_.type for type_ in (pair.type_a, pair.type_b) if type_ is not None]
     tallies = [Tally(type_, side.num_rows) for type_, side in zip(types, sides, strict=True)]
     held = [_held(side, name) for side, name in zip(sides, names, strict=True)]
     for tally, read in zip(tallies, held, strict=True):
@@ -262,8 +262,8 @@ def _drift(pair: ColumnPair, names: tuple[str, str], sides: tuple[_Side, _Side])
     edges: Floats = np.zeros(0)
     labels: tuple[str, ...] = ()
     if kind == TEXT:
-        both = tallies[0].texts + tallies[1].texts
-        labels = tuple(text for text, _ in both.most_common(LABELS_MAX))
+        texts = tallies[0].texts + tallies[1].texts
+        labels = tuple(text for text, _ in texts.most_common(LABELS_MAX))
     elif kind != OTHER:
         edges = _edges(tallies)
         for tally, read in zip(tallies, held, strict=True):
@@ -278,12 +278,15 @@ def _held(side: _Side, name: str) -> Callable[[], Iterator[pa.Array]]:
     """Return how to read a column once more: a sample is kept, all rows are read again."""
     if side.positions is None:
         return lambda: side.chunks(name)
-    kept = list(side.chunks(name))
-    return lambda: iter(kept)
+    chunks = list(side.chunks(name))
+    return lambda: iter(chunks)
 
 
 def _edges(tallies: Sequence[Tally]) -> Floats:
-    low, high = min(one.low for one in tallies), max(one.high for one in tallies)
+    low, high = (
+        min(side_tally.low for side_tally in tallies),
+        max(side_tally.high for side_tally in tallies),
+    )
     if not low <= high:
         return np.zeros(0)  # no number on either side
     if low == high:
@@ -296,8 +299,8 @@ def _psi(before: ColumnProfile, after: ColumnProfile) -> float | None:
     if not (before.histogram and after.histogram and before.num_sampled and after.num_sampled):
         return None
     shares = []
-    for one in (before, after):
-        counts = np.array([*one.histogram, one.null_count], np.float64) / one.num_sampled
+    for tally in (before, after):
+        counts = np.array([*tally.histogram, tally.null_count], np.float64) / tally.num_sampled
         shares.append(counts + _SMOOTHING)
     old, new = shares
     return float(((new - old) * np.log(new / old)).sum())

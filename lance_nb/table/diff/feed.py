@@ -63,7 +63,7 @@ class Feed:
         if has_row_ids(self.ends.a) and has_row_ids(self.ends.b):
             fields.append(pa.field(ROW_ID, pa.uint64()))
         values = project(self.ends.b.manifest.schema, list(self.columns)).schema
-        return pa.schema([*fields, *(one.with_nullable(True) for one in values)])
+        return pa.schema([*fields, *(value.with_nullable(True) for value in values)])
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the stream; each version is read when it is its turn."""
@@ -95,7 +95,7 @@ class Feed:
 
     def _changes(self, diff: Diff) -> Iterator[pa.RecordBatch]:
         then = find_renames(find_ends(self.ends.source, diff.ends.b, self.ends.b))
-        have = {one.name for one in diff.column_pairs}
+        have = {column_pair.name for column_pair in diff.column_pairs}
         names = [then.get(name, name) for name in self.columns]
         names = [name for name in names if name in have]
         number, of = self.share
@@ -115,11 +115,11 @@ class Feed:
         self, diff: Diff, batch: pa.RecordBatch, type_: str, then: Mapping[str, str]
     ) -> pa.RecordBatch:
         count, manifest = batch.num_rows, diff.ends.b.manifest
-        made = pa.scalar(manifest.timestamp, pa.timestamp("us", "UTC"))
+        commit_time = pa.scalar(manifest.timestamp, pa.timestamp("us", "UTC"))
         arrays = [
             pa.repeat(type_, count),
             pa.repeat(pa.scalar(manifest.version, pa.uint64()), count),
-            pa.repeat(made, count),
+            pa.repeat(commit_time, count),
         ]
         schema = self.schema
         arrays += [
@@ -163,12 +163,12 @@ def make_feed(
     if batch_size <= 0:
         raise InvalidInputError(f"batch_size must be positive, got {batch_size}")
     ends = find_ends(source, begin, end)
-    if ends.ancestor is None or any(one.side == "a" for one in ends.between):
+    if ends.ancestor is None or any(version.side == "a" for version in ends.between):
         raise InvalidInputError(
             f"version {begin.version} of {begin.branch or 'main'} is not in the past of version "
             f"{end.version} of {end.branch or 'main'}; a change feed goes forward"
         )
     pairs = pair_columns(begin.manifest.schema, end.manifest.schema, {})
-    have = [one for one in pairs if one.b is not None]
-    names = tuple(one.name for one in choose_columns(have, columns))
+    have = [pair for pair in pairs if pair.b is not None]
+    names = tuple(pair.name for pair in choose_columns(have, columns))
     return Feed(ends, identity, names, batch_size, share)

@@ -70,7 +70,7 @@ class Places:
 
     def __init__(self, locations: Locations) -> None:
         self._home = _split(locations.home.uri)
-        self._bases = {one.id: one for one in locations.present_bases()}
+        self._bases = {present_base.id: present_base for present_base in locations.present_bases()}
         self._known: dict[int, tuple[str, str]] = {}
 
     def of_file(self, file: DataFile) -> FileKey:
@@ -145,24 +145,27 @@ def _bytes_differ(a: Snapshot, b: Snapshot, at_a: Ints, at_b: Ints) -> npt.NDArr
     if changes is None:
         return np.ones(at_a.size, np.bool_)
     if any(old != new for old, new in changes.items()):
-        chosen = [left[at] for at in at_a.tolist()]
-        one: Iterable[bytes] = with_bases(chosen, changes, a.manifest.path)
+        chosen = [left[position] for position in at_a.tolist()]
+        changed_files: Iterable[bytes] = with_bases(chosen, changes, a.manifest.path)
     else:
-        one = map(left.__getitem__, at_a.tolist())
+        changed_files = map(left.__getitem__, at_a.tolist())
     other = map(right.__getitem__, at_b.tolist())
-    return np.fromiter(map(ne, one, other), np.bool_, at_a.size)
+    return np.fromiter(map(ne, changed_files, other), np.bool_, at_a.size)
 
 
 def _base_changes(a: Snapshot, b: Snapshot) -> dict[int | None, int | None] | None:
     """Return what ``b`` calls each base of ``a`` (None: its folder); None if it has not all."""
-    places_b = {_place(one): one.id for one in reversed(b.locations.present_bases())}
+    places_b = {
+        _place(present_base): present_base.id
+        for present_base in reversed(b.locations.present_bases())
+    }
     names: dict[tuple[str, str, bool], int | None] = dict(places_b)
     names[*_split(b.locations.home.uri), True] = None
-    wanted: dict[int | None, tuple[str, str, bool]] = {None: (*_split(a.locations.home.uri), True)}
-    wanted |= {one.id: _place(one) for one in a.locations.present_bases()}
-    if not all(place in names for place in wanted.values()):
+    bases: dict[int | None, tuple[str, str, bool]] = {None: (*_split(a.locations.home.uri), True)}
+    bases |= {present_base.id: _place(present_base) for present_base in a.locations.present_bases()}
+    if not all(place in names for place in bases.values()):
         return None
-    return {number: names[place] for number, place in wanted.items()}
+    return {number: names[place] for number, place in bases.items()}
 
 
 def _place(base: BasePath) -> tuple[str, str, bool]:
@@ -175,18 +178,20 @@ def _compared(
     """Yield (number, pair) of those fragments that are the same one on both sides."""
     places_a, places_b = Places(a.locations), Places(b.locations)
     for number in numbers.tolist():
-        one = a.manifest.fragments[int(at_a[number])]
+        fragment_a = a.manifest.fragments[int(at_a[number])]
         other = b.manifest.fragments[int(at_b[number])]
-        files_a = [(places_a.of_file(file), file.fields) for file in one.files]
+        files_a = [(places_a.of_file(file), file.fields) for file in fragment_a.files]
         files_b = [(places_b.of_file(file), file.fields) for file in other.files]
         shared = {key for key, _ in files_a} & {key for key, _ in files_b}
         if not shared and (
-            a.branch != b.branch or one.row_ids is None or one.row_ids != other.row_ids
+            a.branch != b.branch
+            or fragment_a.row_ids is None
+            or fragment_a.row_ids != other.row_ids
         ):
             continue  # ids of fragments and of rows are given again after a fork
-        deleted_a = places_a.of_deletions(one.id, one.deletion_file)
+        deleted_a = places_a.of_deletions(fragment_a.id, fragment_a.deletion_file)
         deleted_b = places_b.of_deletions(other.id, other.deletion_file)
-        yield number, Pair(one, other, files_a != files_b, deleted_a != deleted_b)
+        yield number, Pair(fragment_a, other, files_a != files_b, deleted_a != deleted_b)
 
 
 ADDED, CHANGED, REMOVED = "added", "changed", "removed"
@@ -245,8 +250,8 @@ class FragmentChanges:
         """Return the data files that came or went with some of them."""
         before: dict[FileKey, Row] = {}
         after: dict[FileKey, Row] = {}
-        for _, one, other in self._fragments(start, stop):
-            before |= _file_rows(REMOVED, self.ends.a, one)
+        for _, old, other in self._fragments(start, stop):
+            before |= _file_rows(REMOVED, self.ends.a, old)
             after |= _file_rows(ADDED, self.ends.b, other)
         rows = [row for key, row in after.items() if key not in before]
         rows += [row for key, row in before.items() if key not in after]
@@ -273,17 +278,21 @@ def fragment_changes(
     ends: Ends, match: FragmentMatch, kinds: Sequence[str] = CHANGES
 ) -> FragmentChanges:
     """List the fragments that differ; of some kinds only."""
-    ids_a, ids_b = (one.manifest.fragments.counts().ids for one in (ends.a, ends.b))
+    ids_a, ids_b = (side.manifest.fragments.counts().ids for side in (ends.a, ends.b))
     pairs = np.array([pair.b.id for pair in match.changed], np.int64)
-    found = (
+    matched = (
         (ids_b[match.only_b], match.only_b),
         (pairs, np.arange(pairs.size)),
         (ids_a[match.only_a], match.only_a),
     )
     parts = [
-        (part_ids.astype(np.int64), np.full(part_ids.size, at, np.int64), places.astype(np.int64))
-        for at, (part_ids, places) in enumerate(found)
-        if CHANGES[at] in kinds
+        (
+            part_ids.astype(np.int64),
+            np.full(part_ids.size, found_at, np.int64),
+            places.astype(np.int64),
+        )
+        for found_at, (part_ids, places) in enumerate(matched)
+        if CHANGES[found_at] in kinds
     ]
     none = np.zeros(0, np.int64)
     ids, codes, places = (np.concatenate([none, *column]) for column in zip(*parts, strict=True))
@@ -306,10 +315,10 @@ def _file_rows(change: str, snapshot: Snapshot, fragment: Fragment | None) -> di
     if fragment is None:
         return {}
     schema, places = snapshot.manifest.schema, Places(snapshot.locations)
-    found = {}
+    counts = {}
     for file in fragment.files:
         names = [schema.path_of(field_id) for field_id in file.fields]
-        found[places.of_file(file)] = {
+        counts[places.of_file(file)] = {
             "change": change,
             "fragment_id": fragment.id,
             "path": file.path,
@@ -317,12 +326,12 @@ def _file_rows(change: str, snapshot: Snapshot, fragment: Fragment | None) -> di
             "file_version": f"{file.file_version[0]}.{file.file_version[1]}",
             "columns": [name for name in names if name is not None],
         }
-    return found
+    return counts
 
 
 def fragments_at(snapshot: Snapshot, positions: Any) -> Iterator[Fragment]:
     """Yield the fragments at some positions of a version."""
-    return (snapshot.manifest.fragments[at] for at in positions.tolist())
+    return (snapshot.manifest.fragments[position] for position in positions.tolist())
 
 
 def deleted_offsets(snapshot: Snapshot, fragment: Fragment) -> np.ndarray:

@@ -104,15 +104,15 @@ class Ends:
 def find_ends(source: Source, a: Snapshot, b: Snapshot) -> Ends:
     """Find what two versions have in common; reads branch records only."""
     left, right = past_of(source.root, a), past_of(source.root, b)
-    place = {one.branch: number for number, one in enumerate(right)}
-    at = next((number for number, one in enumerate(left) if one.branch in place), None)
-    if at is None:
+    place = {step.branch: number for number, step in enumerate(right)}
+    position = next((number for number, step in enumerate(left) if step.branch in place), None)
+    if position is None:
         return Ends(source, a, b, None, (*_since(left, "a", 0), *_since(right, "b", 0)))
-    other = place[left[at].branch]
-    version = min(left[at].version, right[other].version)
-    ancestor = Past(left[at].branch, version)
+    other = place[left[position].branch]
+    version = min(left[position].version, right[other].version)
+    ancestor = Past(left[position].branch, version)
     between = (
-        *_since(left[: at + 1], "a", version),
+        *_since(left[: position + 1], "a", version),
         *_since(right[: other + 1], "b", version),
     )
     return Ends(source, a, b, ancestor, between)
@@ -143,10 +143,10 @@ def _since(chain: list[Past], side: str, ancestor: int) -> Iterator[Stretch]:
 
     The first version of a branch is a copy of the one that it was forked from.
     """
-    for at in reversed(range(len(chain))):
-        start = ancestor if at == len(chain) - 1 else chain[at + 1].version
-        if chain[at].version > start:
-            yield Stretch(side, chain[at].branch, start, chain[at].version)
+    for index in reversed(range(len(chain))):
+        start = ancestor if index == len(chain) - 1 else chain[index + 1].version
+        if chain[index].version > start:
+            yield Stretch(side, chain[index].branch, start, chain[index].version)
 
 
 def ancestor_of(ends: Ends) -> Snapshot | None:
@@ -154,10 +154,13 @@ def ancestor_of(ends: Ends) -> Snapshot | None:
     past = ends.ancestor
     if past is None:
         return None
-    for one in (ends.a, ends.b):
-        if (one.branch, one.version) == (past.branch, past.version):
-            return one
-    places = [past.branch, *(one.branch for one in ends.between if one.after == past.version)]
+    for target in (ends.a, ends.b):
+        if (target.branch, target.version) == (past.branch, past.version):
+            return target
+    places = [
+        past.branch,
+        *(version.branch for version in ends.between if version.after == past.version),
+    ]
     for branch in dict.fromkeys(places):  # a branch begins with a copy of its parent's version
         try:
             return ends.source.load(Target(branch, past.version))
@@ -192,8 +195,8 @@ def target_of(source: Source, ref: Ref, branch: str | None) -> Target:
         return refs.resolve(source.root, text, branch)
     if text == MAIN or text in refs.branch_names(source.root):
         return refs.resolve(source.root, (text, None), branch)
-    known = (*refs.tag_names(source.root), MAIN, *refs.branch_names(source.root))
-    raise RefNotFoundError("tag or branch", text, known)
+    ref_names = (*refs.tag_names(source.root), MAIN, *refs.branch_names(source.root))
+    raise RefNotFoundError("tag or branch", text, ref_names)
 
 
 def _from_head(source: Source, branch: str | None, back: int) -> Target:
@@ -212,11 +215,11 @@ class VersionPath:
         self._kept: OrderedDict[int, Snapshot] = OrderedDict()
         self._branches: dict[int, str | None] = {}
         chain = past_of(source.root, last)
-        for at, one in enumerate(chain):
-            after = chain[at + 1].version if at + 1 < len(chain) else 0
-            for number in source.log(one.branch).numbers():
-                if after < number <= one.version or (number == after == one.version):
-                    self._branches[number] = one.branch
+        for position, step in enumerate(chain):
+            after = chain[position + 1].version if position + 1 < len(chain) else 0
+            for number in source.log(step.branch).numbers():
+                if after < number <= step.version or (number == after == step.version):
+                    self._branches[number] = step.branch
         self.numbers = sorted({*self._branches, last.version})
         self._branches.setdefault(last.version, last.branch)
         self._kept[last.version] = last
@@ -228,21 +231,23 @@ class VersionPath:
 
     def position_of(self, version: int) -> int | None:
         """Return the position of a version, None if it is not there."""
-        at = bisect_left(self.numbers, version)
-        return at if at < len(self.numbers) and self.numbers[at] == version else None
+        position = bisect_left(self.numbers, version)
+        return (
+            position if position < len(self.numbers) and self.numbers[position] == version else None
+        )
 
     def snapshot(self, position: int) -> Snapshot:
         """Load a version."""
         number = self.numbers[position]
-        found = self._kept.get(number)
-        if found is None:
-            found = self._source.load(Target(self._branches[number], number))
-            self._kept[number] = found
+        snapshot = self._kept.get(number)
+        if snapshot is None:
+            snapshot = self._source.load(Target(self._branches[number], number))
+            self._kept[number] = snapshot
             if len(self._kept) > _SNAPSHOTS_MAX:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(number)
-        return found
+        return snapshot
 
     def transaction(self, position: int) -> TransactionSummary | None:
         """Describe what made a version, None if that is not known."""
@@ -254,10 +259,10 @@ class VersionPath:
 
     def last_restore(self, position: int) -> int:
         """Return the newest version up to ``position`` that restored another one, 0 if none did."""
-        for at in range(position, max(position - RESTORES_WITHIN, 0), -1):
-            done = self.transaction(at)
+        for index in range(position, max(position - RESTORES_WITHIN, 0), -1):
+            done = self.transaction(index)
             if done is not None and done.operation == "Restore":
-                return at
+                return index
         return 0
 
     def first_with(self, holds: Callable[[int], bool], low: int, high: int) -> int:

@@ -47,12 +47,12 @@ def differing(a: pa.Array, b: pa.Array) -> Mask:
     a, b = _plain(a), _plain(b)
     if pt.is_null(a.type):
         return np.zeros(len(a), np.bool_)
-    here, there = _validity(a), _validity(b)
-    if here is None and there is None:
+    valid_a, valid_b = _validity(a), _validity(b)
+    if valid_a is None and valid_b is None:
         return _values(a, b)
-    left, right = _or_all(here, len(a)), _or_all(there, len(a))
-    found: Mask = (left != right) | (_values(a, b) & left & right)
-    return found
+    left, right = _or_all(valid_a, len(a)), _or_all(valid_b, len(a))
+    differs: Mask = (left != right) | (_values(a, b) & left & right)
+    return differs
 
 
 def _plain(array: pa.Array) -> pa.Array:
@@ -91,10 +91,10 @@ def _values(a: pa.Array, b: pa.Array) -> Mask:
     if not len(a):
         return np.zeros(0, np.bool_)
     if pt.is_struct(type_):
-        found = np.zeros(len(a), np.bool_)
+        differs = np.zeros(len(a), np.bool_)
         for position in range(type_.num_fields):
-            found |= differing(a.field(position), b.field(position))
-        return found
+            differs |= differing(a.field(position), b.field(position))
+        return differs
     if pt.is_fixed_size_list(type_):
         return _fixed_lists(a, b, type_.list_size)
     if pt.is_map(type_) or pt.is_list(type_) or pt.is_large_list(type_):
@@ -112,13 +112,13 @@ def _values(a: pa.Array, b: pa.Array) -> Mask:
 def _fixed_width(a: pa.Array, b: pa.Array, width: int) -> Mask:
     """Compare the bits, but take all NaN for one."""
     left, right = _words(a, width), _words(b, width)
-    found: Mask = left != right
-    if found.ndim > 1:
-        return np.asarray(found.any(axis=1))
-    if pt.is_floating(a.type) and found.any():
+    differs: Mask = left != right
+    if differs.ndim > 1:
+        return np.asarray(differs.any(axis=1))
+    if pt.is_floating(a.type) and differs.any():
         kind = _FLOATS[width]
-        found &= ~(np.isnan(left.view(kind)) & np.isnan(right.view(kind)))
-    return found
+        differs &= ~(np.isnan(left.view(kind)) & np.isnan(right.view(kind)))
+    return differs
 
 
 def _words(array: pa.Array, width: int) -> np.ndarray:
@@ -135,8 +135,8 @@ def _words(array: pa.Array, width: int) -> np.ndarray:
 def _texts(a: pa.Array, b: pa.Array) -> Mask:
     import pyarrow.compute as pc
 
-    found = pc.fill_null(pc.not_equal(a, b), False)
-    return _bits(found.buffers()[1], found.offset, len(found))
+    differs = pc.fill_null(pc.not_equal(a, b), False)
+    return _bits(differs.buffers()[1], differs.offset, len(differs))
 
 
 def _fixed_lists(a: pa.Array, b: pa.Array, size: int) -> Mask:
@@ -149,15 +149,15 @@ def _fixed_lists(a: pa.Array, b: pa.Array, size: int) -> Mask:
 
 def _lists(a: pa.Array, b: pa.Array) -> Mask:
     """Compare lists: by their lengths, and those of equal length item by item."""
-    here, there = _lengths(a), _lengths(b)
-    found: Mask = here != there
-    alike = np.flatnonzero(~found & (here > 0))
+    lengths_a, lengths_b = _lengths(a), _lengths(b)
+    differs: Mask = lengths_a != lengths_b
+    alike = np.flatnonzero(~differs & (lengths_a > 0))
     if alike.size:
         places = from_integers(alike)
         items = differing(_items(a.take(places)), _items(b.take(places)))
-        starts = np.concatenate(([0], np.cumsum(here[alike])[:-1]))
-        found[alike] = np.logical_or.reduceat(items, starts)
-    return found
+        starts = np.concatenate(([0], np.cumsum(lengths_a[alike])[:-1]))
+        differs[alike] = np.logical_or.reduceat(items, starts)
+    return differs
 
 
 def _lengths(array: pa.Array) -> npt.NDArray[np.int64]:
@@ -190,10 +190,10 @@ class Sides:
     def __init__(self, a: Snapshot, b: Snapshot, pairs: Sequence[ColumnPair]) -> None:
         self._a, self._b = a, b
         self._pairs = pairs
-        fields = [one for pair in pairs for one in (pair.a, pair.b) if one is not None]
+        fields = [field for pair in pairs for field in (pair.a, pair.b) if field is not None]
         extra = [ROW_ADDRESS] if any(map(holds_blobs, fields)) else []
-        names_a = [one.a.name for one in pairs if one.a is not None]
-        names_b = [one.b.name for one in pairs if one.b is not None]
+        names_a = [pair.a.name for pair in pairs if pair.a is not None]
+        names_b = [pair.b.name for pair in pairs if pair.b is not None]
         self._wanted_a = project(a.manifest.schema, names_a, extra)
         self._wanted_b = project(b.manifest.schema, names_b, extra)
 
@@ -210,28 +210,28 @@ class Sides:
         """Return for each row and column whether the values differ."""
         left = fetch_rows(self._a, self._wanted_a, a)
         right = fetch_rows(self._b, self._wanted_b, b)
-        found = np.zeros((b.num_rows, len(self._pairs)), np.bool_)
+        differs = np.zeros((b.num_rows, len(self._pairs)), np.bool_)
         for number, pair in enumerate(self._pairs):
             old = None if pair.a is None else left.column(pair.a.name)
             new = None if pair.b is None else right.column(pair.b.name)
             if pair.a is not None and pair.b is not None and holds_blobs(pair.b):
-                found[:, number] = self._blobs_differ(pair.a, pair.b, left, right)
+                differs[:, number] = self._blobs_differ(pair.a, pair.b, left, right)
             else:
-                found[:, number] = values_differ(old, new)
-        return found
+                differs[:, number] = values_differ(old, new)
+        return differs
 
     def _blobs_differ(self, a: Field, b: Field, left: pa.Table, right: pa.Table) -> Mask:
-        one = _Rows(self._a, left.column(ROW_ADDRESS).to_pylist())
+        rows_a = _Rows(self._a, left.column(ROW_ADDRESS).to_pylist())
         other = _Rows(self._b, right.column(ROW_ADDRESS).to_pylist())
         columns = one_array(left.column(a.name)), one_array(right.column(b.name))
-        return _parts_differ((one, a, columns[0]), (other, b, columns[1]))
+        return _parts_differ((rows_a, a, columns[0]), (other, b, columns[1]))
 
 
 def values_differ(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> Mask:
     """Compare a column's values; a column that a side has not is all null there."""
     if old is None or new is None:
-        one: Any = old if new is None else new
-        return np.asarray(one.is_valid().to_numpy(), np.bool_)
+        value: Any = old if new is None else new
+        return np.asarray(value.is_valid().to_numpy(), np.bool_)
     if old.type != new.type:
         try:
             old = cast_array(old, new.type)
@@ -275,14 +275,16 @@ def _parts_differ(a: _Part, b: _Part) -> Mask:
     (_, field_a, old), (_, field_b, new) = a, b
     if is_blob(field_a) and is_blob(field_b):
         return _payloads_differ(_opened(a), _opened(b))
-    names = [one.name for one in field_a.children], [one.name for one in field_b.children]
+    names = [field.name for field in field_a.children], [child.name for child in field_b.children]
     if not holds_blobs(field_b) or names[0] != names[1]:
         return values_differ(pa.chunked_array([old]), pa.chunked_array([new]))
-    here, there = (np.asarray(one.is_valid().to_numpy(zero_copy_only=False)) for one in (old, new))
-    found = np.zeros(len(new), np.bool_)
-    for at, (one, other) in enumerate(zip(field_a.children, field_b.children, strict=True)):
-        found |= _parts_differ((a[0], one, old.field(at)), (b[0], other, new.field(at)))
-    result: Mask = (here != there) | (found & here & there)
+    valid_old, valid_new = (
+        np.asarray(array.is_valid().to_numpy(zero_copy_only=False)) for array in (old, new)
+    )
+    differs = np.zeros(len(new), np.bool_)
+    for index, (child_a, other) in enumerate(zip(field_a.children, field_b.children, strict=True)):
+        differs |= _parts_differ((a[0], child_a, old.field(index)), (b[0], other, new.field(index)))
+    result: Mask = (valid_old != valid_new) | (differs & valid_old & valid_new)
     return result
 
 
@@ -293,22 +295,22 @@ def _opened(part: _Part) -> list[BlobFile | None]:
 
 def _payloads_differ(old: list[BlobFile | None], new: list[BlobFile | None]) -> Mask:
     """Compare payloads, reading those of equal size that lie in different places."""
-    found = np.zeros(len(new), np.bool_)
+    differs = np.zeros(len(new), np.bool_)
     waiting: list[int] = []
     held = 0
-    for number, (one, other) in enumerate(zip(old, new, strict=True)):
-        if one is None or other is None:
-            found[number] = one is not other
-        elif one.size() != other.size():
-            found[number] = True
-        elif _place(one) != _place(other):
+    for number, (old_blob, other) in enumerate(zip(old, new, strict=True)):
+        if old_blob is None or other is None:
+            differs[number] = old_blob is not other
+        elif old_blob.size() != other.size():
+            differs[number] = True
+        elif _place(old_blob) != _place(other):
             waiting.append(number)
-            held += one.size()
+            held += old_blob.size()
             if held >= PAYLOAD_BYTES:
-                _read_and_compare(old, new, waiting, found)
+                _read_and_compare(old, new, waiting, differs)
                 waiting, held = [], 0
-    _read_and_compare(old, new, waiting, found)
-    return found
+    _read_and_compare(old, new, waiting, differs)
+    return differs
 
 
 def _place(file: BlobFile) -> tuple[str, str, int]:
@@ -316,11 +318,11 @@ def _place(file: BlobFile) -> tuple[str, str, int]:
 
 
 def _read_and_compare(
-    old: list[BlobFile | None], new: list[BlobFile | None], numbers: list[int], found: Mask
+    old: list[BlobFile | None], new: list[BlobFile | None], numbers: list[int], differs: Mask
 ) -> None:
     left, right = (read_parts([_all_of(side[number]) for number in numbers]) for side in (old, new))
-    for number, one, other in zip(numbers, left, right, strict=True):
-        found[number] = one != other
+    for number, old_data, other in zip(numbers, left, right, strict=True):
+        differs[number] = old_data != other
 
 
 def _all_of(file: BlobFile | None) -> tuple[BlobFile, int, int] | None:

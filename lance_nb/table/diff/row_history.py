@@ -102,13 +102,13 @@ class RowHistory:
         self,
         path: VersionPath,
         source: Source,
-        wanted: Wanted,
+        selector: Wanted,
         columns: Sequence[str] | None,
         last: tuple[Stay, int | None],
     ) -> None:
         self._path = path
         self._source = source
-        self._wanted = wanted
+        self._wanted = selector
         self._columns = columns
         self._last = last
 
@@ -184,15 +184,15 @@ class RowHistory:
                 return [self._event(position, MOVED, place)], before
         if operation == "Restore":
             return self._restored(position, place, new)
-        found = self._before(position)
-        if found is None:
+        origin = self._before(position)
+        if origin is None:
             unclear = self._by_address and operation in ("Update", "Rewrite", None)
             return [self._event(position, WRITTEN if unclear else CREATED, place, new=new)], None
-        names = self._differing(found, arrived)
+        names = self._differing(origin, arrived)
         if not names:
-            return [self._event(position, MOVED, place)], found
-        old = self._values(found.position, found.place)
-        return [self._event(position, UPDATED, place, old, new, columns=names)], found
+            return [self._event(position, MOVED, place)], origin
+        old = self._values(origin.position, origin.place)
+        return [self._event(position, UPDATED, place, old, new, columns=names)], origin
 
     def _beginning(self, position: int, place: Place, new: Mapping[str, Any]) -> RowEvent:
         done = self._path.transaction(position)
@@ -206,21 +206,25 @@ class RowHistory:
         """Go on in the version that was restored; tell of a deletion that it took back."""
         data = read_transaction(self._path.snapshot(position))
         version = None if data is None else restored_version(data)
-        at = None if version is None else self._path.position_of(version)
-        there = None if at is None else self._place_at(at, place)
+        restored_position = None if version is None else self._path.position_of(version)
+        restored_place = (
+            None if restored_position is None else self._place_at(restored_position, place)
+        )
         before = self._before(position)
         old = None if before is None else self._values(before.position, before.place)
         events = [self._event(position, RESTORED, place, old, new)]
-        if at is None or there is None:
+        if restored_position is None or restored_place is None:
             return events, None
-        last = Stay(at, there)
+        last = Stay(restored_position, restored_place)
         if before is None:
-            gone = self._path.first_with(
-                lambda one: self._place_at(one, there) is None, at, position - 1
+            removed_at = self._path.first_with(
+                lambda later: self._place_at(later, restored_place) is None,
+                restored_position,
+                position - 1,
             )
-            done = self._path.transaction(gone)
-            if at < gone and (done is None or done.operation != "Rewrite"):
-                events.append(self._death(gone, last))
+            done = self._path.transaction(removed_at)
+            if restored_position < removed_at and (done is None or done.operation != "Rewrite"):
+                events.append(self._death(removed_at, last))
         return events, last
 
     def _before(self, position: int) -> Stay | None:
@@ -236,11 +240,11 @@ class RowHistory:
         origins = find_origins(find_ends(self._source, before, after))[1]
         count = place.fragment.physical_rows
         for piece in origins.pieces(place.fragment, count):
-            at = int(np.searchsorted(piece.rows, place.offset))
-            if at < piece.rows.size and int(piece.rows[at]) == place.offset:
-                old = Place(piece.fragment, int(piece.origin_rows[at]))
-                found = self._place_at(position - 1, old)
-                return None if found is None else Stay(position - 1, found)
+            row_index = int(np.searchsorted(piece.rows, place.offset))
+            if row_index < piece.rows.size and int(piece.rows[row_index]) == place.offset:
+                old = Place(piece.fragment, int(piece.origin_rows[row_index]))
+                old_place = self._place_at(position - 1, old)
+                return None if old_place is None else Stay(position - 1, old_place)
         return None
 
     # --- columns written anew in place ------------------------------------------------------------
@@ -260,9 +264,9 @@ class RowHistory:
         yield from self._between(middle, high, place)
 
     def _files(self, position: int, place: Place) -> list[tuple[str, tuple[int, ...]]]:
-        here = self._place_at(position, place)
-        files = () if here is None else here.fragment.files
-        return [(one.path, one.fields) for one in files]
+        current = self._place_at(position, place)
+        files = () if current is None else current.fragment.files
+        return [(file.path, file.fields) for file in files]
 
     def _written_in_place(self, position: int, place: Place) -> RowEvent | None:
         """Tell what a version did to the row without moving it, None when its values stayed."""
@@ -284,10 +288,14 @@ class RowHistory:
     def _row(self, position: int, place: Place) -> pa.Table:
         snapshot = self._path.snapshot(position)
         have = snapshot.manifest.schema.names
-        names = have if self._columns is None else [one for one in self._columns if one in have]
-        wanted = project(snapshot.manifest.schema, names)
+        names = (
+            have
+            if self._columns is None
+            else [column for column in self._columns if column in have]
+        )
+        projection = project(snapshot.manifest.schema, names)
         offset = np.array([place.offset], np.int64)
-        return read_window(snapshot, wanted, place.fragment, offset)
+        return read_window(snapshot, projection, place.fragment, offset)
 
     def _values(self, position: int, place: Place) -> dict[str, Any]:
         row = self._row(position, place)
@@ -298,12 +306,14 @@ class RowHistory:
         a, b = self._path.snapshot(old.position), self._path.snapshot(new.position)
         renamed = find_renames(find_ends(self._source, a, b))
         pairs = [
-            one
-            for one in pair_columns(a.manifest.schema, b.manifest.schema, renamed)
-            if one.is_shared and (self._columns is None or one.name in self._columns)
+            pair
+            for pair in pair_columns(a.manifest.schema, b.manifest.schema, renamed)
+            if pair.is_shared and (self._columns is None or pair.name in self._columns)
         ]
-        found = Sides(a, b, pairs).differing(_alone(old.place), _alone(new.place))
-        return tuple(one.name for one, differs in zip(pairs, found[0], strict=True) if differs)
+        differences = Sides(a, b, pairs).differing(_alone(old.place), _alone(new.place))
+        return tuple(
+            pair.name for pair, differs in zip(pairs, differences[0], strict=True) if differs
+        )
 
     def _event(
         self,
@@ -340,20 +350,20 @@ def find_history(
 ) -> RowHistory:
     """Find a row by id, address or key. Raises InvalidInputError, NotFoundError."""
     row_id, address, key = named
-    if sum(one is not None for one in named) != 1:
+    if sum(number is not None for number in named) != 1:
         raise InvalidInputError("name the row by exactly one of row_id, address and key")
     for name in columns or ():
         view.manifest.schema.field(name)
     path = VersionPath(source, view)
     if key is not None:
-        wanted, last = Wanted(key=dict(key)), _by_key(path, key)
-        return RowHistory(path, source, wanted, columns, last)
+        selector, last = Wanted(key=dict(key)), _by_key(path, key)
+        return RowHistory(path, source, selector, columns, last)
     number = _checked(row_id if address is None else address)
     if row_id is None or not has_row_ids(view):  # without stable row ids, they are addresses
-        wanted, last = _by_address(path, source, number)
+        selector, last = _by_address(path, source, number)
     else:
-        wanted, last = Wanted(row_id=number), _by_row_id(path, number)
-    return RowHistory(path, source, wanted, columns, last)
+        selector, last = Wanted(row_id=number), _by_row_id(path, number)
+    return RowHistory(path, source, selector, columns, last)
 
 
 def _checked(value: Any) -> int:
@@ -363,15 +373,15 @@ def _checked(value: Any) -> int:
 
 
 def _by_row_id(path: VersionPath, row_id: int) -> LastStay:
-    wanted = Wanted(row_id=row_id)
+    selector = Wanted(row_id=row_id)
 
     def find(position: int) -> Place | None:
         snapshot = path.snapshot(position)
-        return wanted.find(snapshot, snapshot.manifest.fragments)
+        return selector.find(snapshot, snapshot.manifest.fragments)
 
-    here = find(path.last)
-    if here is not None:
-        return Stay(path.last, here), None
+    place = find(path.last)
+    if place is not None:
+        return Stay(path.last, place), None
     view = path.snapshot(path.last)
     if view.manifest.next_row_id <= row_id:
         raise NotFoundError(
@@ -400,10 +410,10 @@ def _by_key(path: VersionPath, key: Mapping[str, Any]) -> LastStay:
     for name in key:
         if len(view.manifest.schema.resolve(name)) > 1:
             raise InvalidInputError(f"key column {name!r} is nested; a key is of top-level columns")
-    wanted = Wanted(key=dict(key))
-    here = wanted.find(view, view.manifest.fragments)
-    if here is not None:
-        return Stay(path.last, here), None
+    selector = Wanted(key=dict(key))
+    current = selector.find(view, view.manifest.fragments)
+    if current is not None:
+        return Stay(path.last, current), None
     searched = 0
     for position in range(path.last, 0, -1):
         done = path.transaction(position)
@@ -413,7 +423,7 @@ def _by_key(path: VersionPath, key: Mapping[str, Any]) -> LastStay:
         if searched > REMOVALS_MAX:
             break
         before, after = path.snapshot(position - 1), path.snapshot(position)
-        place = wanted.find(before, vanished(before, match_fragments(before, after)))
+        place = selector.find(before, vanished(before, match_fragments(before, after)))
         if place is not None:
             return Stay(position - 1, place), position
     raise NotFoundError(
@@ -430,15 +440,15 @@ def _by_address(path: VersionPath, source: Source, address: int) -> tuple[Wanted
         row_id = int(ids[place.offset])
         return Wanted(row_id=row_id), _by_row_id(path, row_id)
     while True:
-        here = place_in(path.snapshot(path.last), place)
-        if here is not None:
-            return Wanted(), (Stay(path.last, here), None)
-        gone = path.first_with(_is_gone(path, place), position, path.last)
-        moved = _moved_to(path, source, gone, place)
+        current = place_in(path.snapshot(path.last), place)
+        if current is not None:
+            return Wanted(), (Stay(path.last, current), None)
+        removed_at = path.first_with(_is_gone(path, place), position, path.last)
+        moved = _moved_to(path, source, removed_at, place)
         if moved is None:
-            last = place_in(path.snapshot(gone - 1), place)
-            return Wanted(), (Stay(gone - 1, place if last is None else last), gone)
-        position, place = gone, moved
+            last = place_in(path.snapshot(removed_at - 1), place)
+            return Wanted(), (Stay(removed_at - 1, place if last is None else last), removed_at)
+        position, place = removed_at, moved
 
 
 def _is_gone(path: VersionPath, place: Place) -> Any:
@@ -449,18 +459,18 @@ def _first_at(path: VersionPath, address: int) -> tuple[int, Place]:
     """Return a version that has a live row at an address, the one in view if it can be."""
     number, offset = address >> 32, address & 0xFFFFFFFF
 
-    def there(position: int) -> Place | None:
+    def place_at(position: int) -> Place | None:
         snapshot = path.snapshot(position)
-        at = snapshot.manifest.fragments.position_of(number)
-        if at is None:
+        index = snapshot.manifest.fragments.position_of(number)
+        if index is None:
             return None
-        fragment = snapshot.manifest.fragments[at]
+        fragment = snapshot.manifest.fragments[index]
         fits = offset < fragment.physical_rows
         return Place(fragment, offset) if fits and is_live(snapshot, fragment, offset) else None
 
-    found = there(path.last)
-    if found is not None:
-        return path.last, found
+    place = place_at(path.last)
+    if place is not None:
+        return path.last, place
 
     def was_given(position: int) -> bool:
         most = path.snapshot(position).manifest.max_fragment_id
@@ -469,9 +479,9 @@ def _first_at(path: VersionPath, address: int) -> tuple[int, Place]:
     if was_given(path.last):
         first = path.first_with(was_given, 0, path.last)
         for position in range(first, min(first + _RESERVED_MAX, path.last + 1)):
-            found = there(position)
-            if found is not None:
-                return position, found
+            place = place_at(position)
+            if place is not None:
+                return position, place
     raise NotFoundError(
         f"no version from {path.numbers[0]} to {path.numbers[-1]} is known to have a row at "
         f"address {address} (fragment {number}, offset {offset})"
@@ -490,7 +500,7 @@ def _moved_to(path: VersionPath, source: Source, position: int, place: Place) ->
         for piece in origins.pieces(fragment, fragment.physical_rows):
             if piece.fragment.id != place.fragment.id:
                 continue
-            at = int(np.searchsorted(piece.origin_rows, place.offset))
-            if at < piece.rows.size and int(piece.origin_rows[at]) == place.offset:
-                return Place(fragment, int(piece.rows[at]))
+            row_index = int(np.searchsorted(piece.origin_rows, place.offset))
+            if row_index < piece.rows.size and int(piece.origin_rows[row_index]) == place.offset:
+                return Place(fragment, int(piece.rows[row_index]))
     return None

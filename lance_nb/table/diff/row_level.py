@@ -56,14 +56,14 @@ class RowView:
         """Arrow schema of the rows."""
         places = [pa.field(name, pa.uint64()) for name in self.row_columns]
         changed = pa.field(CHANGED_COLUMNS, pa.list_(pa.string()))
-        values = [one.arrow for one in self.pairs]
+        values = [pair.arrow for pair in self.pairs]
         return pa.schema([pa.field(CHANGE, pa.string()), *places, changed, *values])
 
     def projection(self, side: str) -> Projection:
         """Return the stored columns and row columns of one side."""
         snapshot = self.ends.a if side == "a" else self.ends.b
-        fields = [one.a if side == "a" else one.b for one in self.pairs]
-        names = [one.name for one in fields if one is not None]
+        fields = [pair.a if side == "a" else pair.b for pair in self.pairs]
+        names = [field.name for field in fields if field is not None]
         return project(snapshot.manifest.schema, names, self.row_columns)
 
     def shown(
@@ -83,11 +83,11 @@ def placed_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows ``span`` that are on one side only."""
     side = "a" if kind == REMOVED else "b"
-    wanted = view.projection(side)
-    for fragment, physical in rows.windows(wanted, *span):
+    projection = view.projection(side)
+    for fragment, physical in rows.windows(projection, *span):
         for start in range(0, physical.size, size):
             part = physical[start : start + size]
-            table = read_window(rows.snapshot, wanted, fragment, part)
+            table = read_window(rows.snapshot, projection, fragment, part)
             yield view.shown(kind, table, side)
 
 
@@ -95,9 +95,9 @@ def changed_batches(
     view: RowView, comparison: Comparison, span: tuple[int, int | None], size: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the changed rows ``span`` as they are in ``b``."""
-    wanted = view.projection("b")
+    projection = view.projection("b")
     for part in _cut(comparison.rows(*span), size):
-        table = fetch_rows(view.ends.b, wanted, part.b)
+        table = fetch_rows(view.ends.b, projection, part.b)
         names = changed_names(comparison.pairs, part)
         yield view.shown(CHANGED, table, "b", names)
 
@@ -124,7 +124,7 @@ def changed_names(pairs: Sequence[ColumnPair], part: ChangedRows) -> pa.Array:
     """Return the list of the names of the columns that differ, row by row."""
     mask = part.columns(len(pairs))
     ends = np.concatenate(([0], np.cumsum(mask.sum(axis=1)))).astype(np.int32)
-    names = pa.array([one.name for one in pairs], pa.string())
+    names = pa.array([pair.name for pair in pairs], pa.string())
     chosen = names.take(from_integers(np.nonzero(mask)[1].astype(np.int64)))
     return pa.ListArray.from_arrays(from_integers(ends), chosen)
 
@@ -135,18 +135,18 @@ def _value(pair: ColumnPair, side: str, table: pa.Table) -> pa.Array:
     type_ = pair.arrow.type
     if field is None or (side == "a" and not pair.castable):
         return pa.nulls(table.num_rows, type_)
-    found = table.column(field.name)
-    if found.type != type_:
+    values = table.column(field.name)
+    if values.type != type_:
         try:
-            found = cast_array(found, type_)
+            values = cast_array(values, type_)
         except pa.ArrowException:
             return pa.nulls(table.num_rows, type_)
-    return _one(found)
+    return _one(values)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    array = column.combine_chunks()
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -173,22 +173,22 @@ class CellView:
     def schema(self) -> pa.Schema:
         """Arrow schema of the cells."""
         fields = [pa.field(name, pa.uint64()) for name in self.row_columns]
-        fields += [one.arrow for one in self.key]
-        fields += [pa.field(one.name, _cell_type(one)) for one in self._valued]
+        fields += [pair.arrow for pair in self.key]
+        fields += [pa.field(pair.name, _cell_type(pair)) for pair in self._valued]
         return pa.schema(fields)
 
     @property
     def _valued(self) -> tuple[ColumnPair, ...]:
-        keys = {one.name for one in self.key}
-        return tuple(one for one in self.pairs if one.name not in keys)
+        keys = {pair.name for pair in self.key}
+        return tuple(pair for pair in self.pairs if pair.name not in keys)
 
     def batches(
         self, comparison: Comparison, span: tuple[int, int | None], size: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield the cells of the changed rows ``span``."""
         a, b = self.ends.a.manifest.schema, self.ends.b.manifest.schema
-        names_a = [one.a.name for one in self._valued if one.a is not None]
-        names_b = [one.b.name for one in (*self.key, *self._valued) if one.b is not None]
+        names_a = [pair.a.name for pair in self._valued if pair.a is not None]
+        names_b = [pair.b.name for pair in (*self.key, *self._valued) if pair.b is not None]
         old, new = project(a, names_a), project(b, names_b, self.row_columns)
         for part in _cut(comparison.rows(*span), size):
             before = fetch_rows(self.ends.a, old, part.a)
@@ -199,9 +199,9 @@ class CellView:
         self, comparison: Comparison, part: ChangedRows, before: pa.Table, after: pa.Table
     ) -> pa.RecordBatch:
         mask = part.columns(len(comparison.pairs))
-        place = {one.name: number for number, one in enumerate(comparison.pairs)}
+        place = {pair.name: number for number, pair in enumerate(comparison.pairs)}
         arrays = [_one(after.column(name)) for name in self.row_columns]
-        arrays += [_one(after.column(one.name)) for one in self.key]
+        arrays += [_one(after.column(pair.name)) for pair in self.key]
         for pair in self._valued:
             old = None if pair.a is None else before.column(pair.a.name)
             new = None if pair.b is None else after.column(pair.b.name)
@@ -314,7 +314,7 @@ class RowLevel:
         comparison.finish(progress)
         counts = comparison.changed_cells().tolist()
         cells = {
-            one.name: count for one, count in zip(comparison.pairs, counts, strict=True) if count
+            pair.name: count for pair, count in zip(comparison.pairs, counts, strict=True) if count
         }
         rows = self._rows
         return RowSummary(rows.added.num_rows, rows.removed.num_rows, comparison.num_changed, cells)
@@ -325,7 +325,7 @@ class RowLevel:
         """Return the rows of some kinds, one kind after the other."""
         page.check()
         chosen = [kinds] if isinstance(kinds, str) else list(kinds)
-        if any(one not in KINDS for one in chosen) or len(set(chosen)) != len(chosen):
+        if any(kind not in KINDS for kind in chosen) or len(set(chosen)) != len(chosen):
             raise InvalidInputError(f"kinds are among {', '.join(KINDS)}, once each; not {kinds!r}")
         shown = choose_columns(self._pairs, compared.columns if show is None else show)
         view = RowView(self._ends, shown, self._with_ids)
@@ -338,8 +338,8 @@ class RowLevel:
         page.check()
         comparison = self._comparison(compared.columns, compared.new_columns)
         keys = choose_columns(self._pairs, self._identity.key)
-        wanted = {one.name for one in choose_columns(self._pairs, show)}
-        pairs = tuple(one for one in comparison.pairs if one.name in wanted)
+        names = {pair.name for pair in choose_columns(self._pairs, show)}
+        pairs = tuple(pair for pair in comparison.pairs if pair.name in names)
         view = CellView(self._ends, pairs, keys, self._with_ids)
         stop = None if page.limit is None else page.offset + page.limit
         batches = view.batches(comparison, (page.offset, stop), page.batch_size)
@@ -380,12 +380,12 @@ class RowLevel:
             shown = 0
             stop = None if left is None else start + left
             if kind == CHANGED:
-                found = changed_batches(view, comparison, (start, stop), page.batch_size)
+                batches = changed_batches(view, comparison, (start, stop), page.batch_size)
             else:
                 rows = self._rows.added if kind == ADDED else self._rows.removed
                 last = rows.num_rows if stop is None else min(stop, rows.num_rows)
-                found = placed_batches(view, kind, rows, (start, last), page.batch_size)
-            for batch in found:
+                batches = placed_batches(view, kind, rows, (start, last), page.batch_size)
+            for batch in batches:
                 shown += batch.num_rows
                 yield batch
             left = None if left is None else left - shown
@@ -399,8 +399,8 @@ class RowLevel:
 
     def _comparison(self, columns: Columns, new_columns: bool) -> Comparison:
         chosen = choose_columns(self._pairs, columns)
-        compared = [one for one in chosen if one.is_shared or (new_columns and one.a is None)]
-        names = tuple(one.name for one in compared)
+        compared = [pair for pair in chosen if pair.is_shared or (new_columns and pair.a is None)]
+        names = tuple(pair.name for pair in compared)
         if names not in self._compared:
             units = self._plan.aligned, self._rows.moved
             self._compared[names] = Comparison(self._ends, compared, units)

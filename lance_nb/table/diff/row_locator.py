@@ -112,8 +112,8 @@ class Origins:
         return self._find(fragment, self._places) is not None
 
     def _find(self, fragment: Fragment, places: Places) -> _Written | None:
-        found = (self._written.get(places.of_file(one)) for one in fragment.files)
-        return next((one for one in found if one is not None), None)
+        writes = (self._written.get(places.of_file(file)) for file in fragment.files)
+        return next((written for written in writes if written is not None), None)
 
     def _followed(self, piece: Piece, places: Places, depth: int) -> Iterator[Piece]:
         written = self._find(piece.fragment, places) if depth else None
@@ -121,16 +121,16 @@ class Origins:
         if written is None or parts is None:
             yield piece
             return
-        before = sum(one.physical_rows for one in written.group.new[: written.number])
-        wanted = piece.origin_rows + before
+        before = sum(fragment.physical_rows for fragment in written.group.new[: written.number])
+        origins = piece.origin_rows + before
         start = 0
         inside = Places(written.snapshot.locations)
         for old, part in zip(written.group.old, parts, strict=True):
             stop = start + part.num_rows
-            mine = slice(*np.searchsorted(wanted, (start, stop)).tolist())  # wanted ascends
+            mine = slice(*np.searchsorted(origins, (start, stop)).tolist())  # wanted ascends
             if mine.start < mine.stop:
                 level = Level(written.group.new[written.number], old, written.homes)
-                rows = wanted[mine] - start
+                rows = origins[mine] - start
                 rows = rows if part.live is None else part.live[rows]
                 levels = (*piece.levels, level)
                 yield from self._followed(
@@ -161,8 +161,8 @@ def _replaced_by(written: _Written) -> list[_Part] | None:
         except NotFoundError:
             return None  # cleaned up
         parts.append(_Part(live.size, live))
-    total = sum(one.physical_rows for one in written.group.new)
-    return parts if sum(one.num_rows for one in parts) == total else None
+    total = sum(fragment.physical_rows for fragment in written.group.new)
+    return parts if sum(part.num_rows for part in parts) == total else None
 
 
 def find_origins(ends: Ends) -> tuple[Origins, Origins]:
@@ -182,7 +182,7 @@ def find_origins(ends: Ends) -> tuple[Origins, Origins]:
     return Origins(sides["a"], ends.a), Origins(sides["b"], ends.b)
 
 
-def _collect(ends: Ends, target: Target, known: dict[FileKey, _Written]) -> Iterator[int]:
+def _collect(ends: Ends, target: Target, written_files: dict[FileKey, _Written]) -> Iterator[int]:
     """Add what a version rewrote; yields the version that it restored, if it did."""
     version = target.version or 0
     try:
@@ -202,8 +202,8 @@ def _collect(ends: Ends, target: Target, known: dict[FileKey, _Written]) -> Iter
     homes = Homes(places)
     for group in rewrite_groups(data, snapshot.manifest.path):
         for number, fragment in enumerate(group.new):
-            found = _Written(group, number, snapshot, homes)
-            known |= dict.fromkeys(map(places.of_file, fragment.files), found)
+            written = _Written(group, number, snapshot, homes)
+            written_files |= dict.fromkeys(map(places.of_file, fragment.files), written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class PlacedRows:
     @property
     def num_rows(self) -> int:
         """How many rows."""
-        return sum(one.num_rows for one in self.runs)
+        return sum(run.num_rows for run in self.runs)
 
     def row_ids(self) -> U64s:
         """Return the stable row id of each row. Raises CorruptFileError where there is none."""
@@ -245,7 +245,7 @@ class PlacedRows:
     def pick(self, numbers: Ints) -> Addresses:
         """Return the places of some rows, in the order asked for."""
         offsets = [run.offsets(self.snapshot) for run in self.runs]
-        ends = np.cumsum([one.size for one in offsets])
+        ends = np.cumsum([offset.size for offset in offsets])
         physical = np.concatenate(offsets)[numbers]
         owner = np.searchsorted(ends, numbers, side="right").astype(np.int64)
         return placed(tuple(run.fragment for run in self.runs), owner, physical)
@@ -254,21 +254,21 @@ class PlacedRows:
         """Return the rows that are not among ``numbers``."""
         if not numbers.size:
             return self
-        gone = np.zeros(self.num_rows, np.bool_)
-        gone[numbers] = True
+        is_removed = np.zeros(self.num_rows, np.bool_)
+        is_removed[numbers] = True
         runs, start = [], 0
         for run in self.runs:
-            kept = np.flatnonzero(~gone[start : start + run.num_rows])
+            remaining = np.flatnonzero(~is_removed[start : start + run.num_rows])
             start += run.num_rows
-            if kept.size == run.num_rows:
+            if remaining.size == run.num_rows:
                 runs.append(run)
-            elif kept.size:
-                offsets = run.offsets(self.snapshot)[kept]
-                runs.append(FragmentRows(run.fragment, int(kept.size), offsets))
+            elif remaining.size:
+                offsets = run.offsets(self.snapshot)[remaining]
+                runs.append(FragmentRows(run.fragment, int(remaining.size), offsets))
         return PlacedRows(self.snapshot, tuple(runs))
 
     def windows(
-        self, wanted: Projection, start: int = 0, stop: int | None = None
+        self, projection: Projection, start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[Fragment, Ints]]:
         """Yield rows ``[start, stop)`` as (fragment, offsets), each small enough to be read."""
         left = self.num_rows if stop is None else stop
@@ -278,15 +278,15 @@ class PlacedRows:
             if first >= last:
                 continue
             offsets = run.offsets(self.snapshot)[first:last]
-            step = window_rows(self.snapshot, wanted, run.fragment)
-            for at in range(0, offsets.size, step):
-                yield run.fragment, offsets[at : at + step]
+            step = window_rows(self.snapshot, projection, run.fragment)
+            for index in range(0, offsets.size, step):
+                yield run.fragment, offsets[index : index + step]
 
 
 def live_rows(snapshot: Snapshot, fragments: Iterable[Fragment]) -> PlacedRows:
     """Return all live rows of some fragments."""
-    counted = ((one, num_live_rows(snapshot, one)) for one in fragments)
-    runs = tuple(FragmentRows(one, count) for one, count in counted if count)
+    counted = ((fragment, num_live_rows(snapshot, fragment)) for fragment in fragments)
+    runs = tuple(FragmentRows(fragment, count) for fragment, count in counted if count)
     return PlacedRows(snapshot, runs)
 
 
@@ -304,10 +304,10 @@ def in_fragment(fragment: Fragment, physical: Ints) -> Addresses:
 
 
 def read_window(
-    snapshot: Snapshot, wanted: Projection, fragment: Fragment, physical: Ints
+    snapshot: Snapshot, projection: Projection, fragment: Fragment, physical: Ints
 ) -> pa.Table:
     """Read rows of one fragment at ascending offsets."""
-    return selected_table(snapshot, wanted, Selected(fragment, physical, physical, {}))
+    return selected_table(snapshot, projection, Selected(fragment, physical, physical, {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,8 +340,8 @@ class Wanted:
     def find(self, snapshot: Snapshot, fragments: Iterable[Fragment]) -> Place | None:
         """Look for the live row in some fragments. Raises InvalidInputError, CorruptFileError."""
         if self.row_id is not None:
-            found = (_offset_of_id(snapshot, one, self.row_id) for one in fragments)
-            return next((one for one in found if one is not None), None)
+            offsets = (_offset_of_id(snapshot, fragment, self.row_id) for fragment in fragments)
+            return next((offset for offset in offsets if offset is not None), None)
         if self.key is None:
             return None
         return _find_key(snapshot, fragments, self.key)
@@ -350,8 +350,8 @@ class Wanted:
 def is_live(snapshot: Snapshot, fragment: Fragment, offset: int) -> bool:
     """Tell whether a row is not deleted."""
     deleted = deleted_offsets(snapshot, fragment)
-    at = int(np.searchsorted(deleted, offset))
-    return not (at < deleted.size and int(deleted[at]) == offset)
+    position = int(np.searchsorted(deleted, offset))
+    return not (position < deleted.size and int(deleted[position]) == offset)
 
 
 def place_in(snapshot: Snapshot, place: Place) -> Place | None:
@@ -378,7 +378,10 @@ def _offset_of_id(snapshot: Snapshot, fragment: Fragment, row_id: int) -> Place 
 def _may_hold(sequence: InlineSequence, row_id: int) -> bool:
     """Tell whether an id may be in a sequence, without writing out its ranges."""
     segments = RowIdSegments.from_bytes(sequence.data).segments
-    return any(not isinstance(one, Range) or one.start <= row_id < one.end for one in segments)
+    return any(
+        not isinstance(segment, Range) or segment.start <= row_id < segment.end
+        for segment in segments
+    )
 
 
 def _find_key(
@@ -387,21 +390,21 @@ def _find_key(
     schema = snapshot.manifest.schema
     if any(name not in schema.names for name in key):
         return None  # that version does not have the column
-    wanted = project(schema, list(key))
+    projection = project(schema, list(key))
     rows = live_rows(snapshot, fragments)
-    found: list[Place] = []
-    for fragment, physical in rows.windows(wanted):
-        table = read_window(snapshot, wanted, fragment, physical)
+    places: list[Place] = []
+    for fragment, physical in rows.windows(projection):
+        table = read_window(snapshot, projection, fragment, physical)
         fits = np.ones(physical.size, np.bool_)
         for name, value in key.items():
             fits &= ~_differ_from(table.column(name), name, value)
-        found += [Place(fragment, offset) for offset in physical[fits].tolist()]
-        if len(found) > 1:
+        places += [Place(fragment, offset) for offset in physical[fits].tolist()]
+        if len(places) > 1:
             raise InvalidInputError(
                 f"the key {dict(key)!r} fits several rows of version {snapshot.version}; give more "
                 "columns, or the row's id or address"
             )
-    return found[0] if found else None
+    return places[0] if places else None
 
 
 def _differ_from(column: pa.ChunkedArray, name: str, value: Any) -> np.ndarray:
@@ -412,8 +415,8 @@ def _differ_from(column: pa.ChunkedArray, name: str, value: Any) -> np.ndarray:
     chunks = column.chunks
     starts = np.cumsum([0, *map(len, chunks)]).tolist()
     parts = [
-        differing(one, same.slice(start, len(one)))
-        for one, start in zip(chunks, starts, strict=False)
+        differing(chunk, same.slice(start, len(chunk)))
+        for chunk, start in zip(chunks, starts, strict=False)
     ]
     return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
 

@@ -107,7 +107,7 @@ def count_differences(
     """Count. ``fields`` and ``settings`` are tables with a column ``change``."""
     a, b = ends.a, ends.b
     counts_a, counts_b = a.manifest.fragments.counts(), b.manifest.fragments.counts()
-    has_forked = len({one.side for one in ends.between}) == 2
+    has_forked = len({version.side for version in ends.between}) == 2
     deleted, undeleted = _deletions(match, has_forked=has_forked)
     rows_in = int(counts_b.num_rows[match.only_b].sum()) + undeleted
     rows_out = int(counts_a.num_rows[match.only_a].sum()) + deleted
@@ -123,7 +123,7 @@ def count_differences(
         int(live_counts(a).sum()), int(live_counts(b).sum()), rows_in, rows_out, exact,
         deleted, undeleted, int(match.only_b.size), int(match.only_a.size), len(match.changed),
         match.num_equal, files_added, files_removed, bytes_added, bytes_removed, *_kinds(fields),
-        *_indices(a, b), *_kinds(settings), sum(one.num_versions for one in ends.between),
+        *_indices(a, b), *_kinds(settings), sum(version.num_versions for version in ends.between),
     )  # fmt: skip
 
 
@@ -164,8 +164,8 @@ def _files(a: Snapshot, b: Snapshot, match: FragmentMatch) -> tuple[int, int, in
     for pair in match.changed:
         if not pair.files_differ:
             continue
-        before = {places_a.of_file(one): one.size_bytes for one in pair.a.files}
-        after = {places_b.of_file(one): one.size_bytes for one in pair.b.files}
+        before = {places_a.of_file(file): file.size_bytes for file in pair.a.files}
+        after = {places_b.of_file(file): file.size_bytes for file in pair.b.files}
         added += len(after.keys() - before.keys())
         removed += len(before.keys() - after.keys())
         bytes_in += sum(after[key] for key in after.keys() - before.keys())
@@ -175,8 +175,8 @@ def _files(a: Snapshot, b: Snapshot, match: FragmentMatch) -> tuple[int, int, in
 
 def _indices(a: Snapshot, b: Snapshot) -> tuple[int, int, int]:
     """Count indices that came, went, or changed."""
-    before = {one.uuid: one for one in read_indices(a)}
-    after = {one.uuid: one for one in read_indices(b)}
+    before = {index.uuid: index for index in read_indices(a)}
+    after = {index.uuid: index for index in read_indices(b)}
     changed = [key for key in before.keys() & after.keys() if before[key] != after[key]]
     return len(after.keys() - before.keys()), len(before.keys() - after.keys()), len(changed)
 
@@ -184,9 +184,11 @@ def _indices(a: Snapshot, b: Snapshot) -> tuple[int, int, int]:
 def diff_text(ends: Ends, counts: DiffCounts, identity: str) -> str:
     """Return the text; a level without differences has no line."""
     bound = "" if counts.rows_exact else "at most "
-    made = "1 transaction" if counts.transactions == 1 else f"{counts.transactions} transactions"
+    transactions = (
+        "1 transaction" if counts.transactions == 1 else f"{counts.transactions} transactions"
+    )
     lines = [
-        f"<lance_nb.Diff {_name(ends.a)} .. {_name(ends.b)}, {made}>",
+        f"<lance_nb.Diff {_name(ends.a)} .. {_name(ends.b)}, {transactions}>",
         f"  rows       {bound}{_rows(counts)}, matched by {identity}",
         _line("fragments", counts.fragments_added, counts.fragments_removed,
               counts.fragments_changed),
@@ -207,11 +209,11 @@ def _rows(counts: DiffCounts) -> str:
     return f"+{counts.rows_in:,} -{counts.rows_out:,} ({total})"
 
 
-def _line(what: str, added: int, removed: int, changed: int) -> str:
+def _line(noun: str, added: int, removed: int, changed: int) -> str:
     """Return a line of the repr, nothing when there is nothing to tell."""
     parts = ((added, "+"), (removed, "-"), (changed, "~"))
     text = " ".join(f"{sign}{count:,}" for count, sign in parts if count)
-    return f"  {what:<10} {text}" if text else ""
+    return f"  {noun:<10} {text}" if text else ""
 
 
 T = TypeVar("T")
@@ -320,7 +322,7 @@ class Diff:
         return self._once(
             "deletions",
             lambda: change_tables.deletions_table(
-                self.ends, [one for one in self.match.changed if one.deletions_differ]
+                self.ends, [pair for pair in self.match.changed if pair.deletions_differ]
             ),
         )
 

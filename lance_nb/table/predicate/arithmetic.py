@@ -51,9 +51,9 @@ def _arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
     if pt.is_temporal(left.type) or pt.is_temporal(right.type):
         return _time_arithmetic(sign, left, right)
     if pt.is_decimal(left.type) or pt.is_decimal(right.type):
-        found = _decimal_arithmetic(sign, left, right)
-        if found is not None:
-            return found
+        result = _decimal_arithmetic(sign, left, right)
+        if result is not None:
+            return result
     left, right = unify(left, right, fit=False)
     if not (pt.is_integer(left.type) or pt.is_floating(left.type) or pt.is_decimal(left.type)):
         raise PredicateError(f"{sign} needs numbers, not {left.type}")
@@ -64,13 +64,13 @@ def _arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
 
 def negative(operand: Expression) -> Expression:
     """Bind ``- operand``."""
-    given, operand = operand, plain(operand)
+    value, operand = operand, plain(operand)
     if isinstance(operand, Literal) and operand.digits:
         text = "-" + operand.digits if operand.digits[0] != "-" else operand.digits[1:]
         return number(text)
     if pt.is_unsigned_integer(operand.type):
         raise PredicateError(f"{operand.type} has no negative numbers; write a cast")
-    return as_float16(call("operator -", _negate, operand), [given])
+    return as_float16(call("operator -", _negate, operand), [value])
 
 
 def shift(function: str, left: Expression, right: Expression) -> Expression:
@@ -135,12 +135,12 @@ def modulo(left: Value, right: Value) -> Value:
         divisor = right.as_py() if isinstance(right, pa.Scalar) else None
         if divisor is not None and divisor > 0 and not isinstance(left, pa.Scalar):
             chunks = left.chunks if isinstance(left, pa.ChunkedArray) else [left]
-            return pa.chunked_array([_remainders(one, divisor) for one in chunks], left.type)
+            return pa.chunked_array([_remainders(chunk, divisor) for chunk in chunks], left.type)
         return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
-    one, other = aligned(left, right)
+    dividend, other = aligned(left, right)
     with np.errstate(all="ignore"):
-        found = np.fmod(to_numpy(one), to_numpy(other))
-    result = with_nulls_of(found, one, other).cast(left.type)
+        remainders = np.fmod(to_numpy(dividend), to_numpy(other))
+    result = with_nulls_of(remainders, dividend, other).cast(left.type)
     scalars = isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar)
     return only_value(result) if scalars else result
 
@@ -157,18 +157,20 @@ def _remainders(dividends: pa.Array, divisor: int) -> pa.Array:
     by = values.dtype.type(divisor)
     small = np.uint32(divisor) if values.itemsize == 8 and divisor < _UINT32_SIZE else None
     for start in range(0, len(values), _BLOCK_ROWS):
-        part, found = values[start : start + _BLOCK_ROWS], out[start : start + _BLOCK_ROWS]
+        part, remainders = values[start : start + _BLOCK_ROWS], out[start : start + _BLOCK_ROWS]
         if small is not None and part.view(np.uint64).max() < _UINT32_SIZE:
             narrow = part.astype(np.uint32)
             quotients = narrow // small
             np.multiply(quotients, small, out=quotients)
-            np.subtract(narrow, quotients, out=found, casting="unsafe")
+            np.subtract(narrow, quotients, out=remainders, casting="unsafe")
             continue
-        np.floor_divide(part, by, out=found)
-        np.multiply(found, by, out=found)
-        np.subtract(part, found, out=found)
+        np.floor_divide(part, by, out=remainders)
+        np.multiply(remainders, by, out=remainders)
+        np.subtract(part, remainders, out=remainders)
         if values.dtype.kind == "i" and part.min() < 0:
-            found -= by * ((part < 0) & (found != 0))  # the remainder was that of floor division
+            remainders -= by * (
+                (part < 0) & (remainders != 0)
+            )  # the remainder was that of floor division
     result = pa.Array.from_buffers(dividends.type, len(values), [None, pa.py_buffer(out)])
     if not dividends.null_count:
         return result
@@ -182,20 +184,20 @@ _KERNELS: dict[str, Callable[[Value, Value], Value]] = {
 
 def _decimal_arithmetic(sign: str, left: Expression, right: Expression) -> Expression | None:
     """Bind arithmetic of decimals and integers, None when another type takes part."""
-    both = []
+    arrays = []
     for operand in (left, right):
         if pt.is_integer(operand.type):
-            both.append(cast(operand, pa.decimal128(_digits(operand), 0)))
+            arrays.append(cast(operand, pa.decimal128(_digits(operand), 0)))
         elif pt.is_decimal(operand.type):
-            both.append(operand)
+            arrays.append(operand)
         else:
             return None
     if sign == "%":
-        return call("operator %", *_decimal_remainder(both[0], both[1]))
-    if sign == "*" and both[0].type.precision + both[1].type.precision >= _DECIMAL128_DIGITS:
-        return call("operator *", _wide_product(both[0].type, both[1].type), *both)
-    kernel = _decimal_quotient(both[0].type, both[1].type) if sign == "/" else _KERNELS[sign]
-    return call(f"operator {sign}", kernel, *both)
+        return call("operator %", *_decimal_remainder(arrays[0], arrays[1]))
+    if sign == "*" and arrays[0].type.precision + arrays[1].type.precision >= _DECIMAL128_DIGITS:
+        return call("operator *", _wide_product(arrays[0].type, arrays[1].type), *arrays)
+    kernel = _decimal_quotient(arrays[0].type, arrays[1].type) if sign == "/" else _KERNELS[sign]
+    return call(f"operator {sign}", kernel, *arrays)
 
 
 def _wide_product(left: pa.DataType, right: pa.DataType) -> Callable[[Value, Value], Value]:
@@ -221,10 +223,10 @@ def _decimal_remainder(dividend: Expression, divisor: Expression) -> tuple[Any, 
     type_ = (pa.decimal256 if is_wide else pa.decimal128)(digits, scale)
     context = Context(prec=_DECIMAL256_DIGITS)
 
-    def remainder(one: Decimal, other: Decimal) -> Decimal:
+    def remainder(dividend: Decimal, other: Decimal) -> Decimal:
         if not other:
             raise pa.ArrowInvalid("divide by zero")
-        return context.remainder(one, other)
+        return context.remainder(dividend, other)
 
     return per_row(remainder, type_), dividend, divisor
 
@@ -245,8 +247,8 @@ def _decimal_quotient(
         import pyarrow.compute as pc
 
         # Arrow adds its own digits to the quotient; what is too much is cut off.
-        found = pc.divide(left.cast(pa.decimal256(38, dividend.scale)), right)
-        cut = pc.round(found, scale, "towards_zero")
+        quotient = pc.divide(left.cast(pa.decimal256(38, dividend.scale)), right)
+        cut = pc.round(quotient, scale, "towards_zero")
         return cut.cast(pa.decimal128(precision, scale))
 
     return divide
@@ -273,17 +275,17 @@ def _time_arithmetic(sign: str, left: Expression, right: Expression) -> Expressi
 
 def _in_ticks_of(times: Expression, length: Expression) -> Expression:
     """Bring a length of time to the unit of the times, where it fits; else both meet in Arrow."""
-    wanted = pa.duration(times.type.unit)
-    if not isinstance(length, Literal) or length.type == wanted:
+    tick_type = pa.duration(times.type.unit)
+    if not isinstance(length, Literal) or length.type == tick_type:
         return length
     try:
-        return Literal(length.scalar.cast(wanted))
+        return Literal(length.scalar.cast(tick_type))
     except pa.ArrowInvalid:
         return length
 
 
 def _days_between(left: Value, right: Value) -> Value:
-    days = [one.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()) for one in (left, right)]
+    days = [array.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()) for array in (left, right)]
     return _subtract(*days)
 
 

@@ -94,8 +94,8 @@ class Binder(ConditionBinder):
             raise PredicateError(f"{digits!r} is no hexadecimal number") from exc
 
     def _bind_array(self, node: Any) -> Expression:
-        values = [self.bind(one) for one in node.expressions]
-        literals = [one for one in values if isinstance(one, Literal)]
+        values = [self.bind(expression) for expression in node.expressions]
+        literals = [value for value in values if isinstance(value, Literal)]
         if len(literals) < len(values):
             return list_results.make_array("a list in brackets", values)
         return list_functions.literal_list(literals)
@@ -131,19 +131,22 @@ class Binder(ConditionBinder):
 
     def _bind_case(self, node: Any) -> Expression:
         branches = []
-        for one in node.args["ifs"]:
+        for branch in node.args["ifs"]:
             if node.this is None:
-                test = self.boolean(one.this)
+                test = self.boolean(branch.this)
             else:
-                operands = unify(self.bind(node.this), self.bind(one.this))
+                operands = unify(self.bind(node.this), self.bind(branch.this))
                 test = call("CASE", comparison.equal, *operands)
-            branches.append((test, self.bind(one.args["true"])))
+            branches.append((test, self.bind(branch.args["true"])))
         default = node.args.get("default")
         otherwise = Literal(scalar_of(None)) if default is None else self.bind(default)
         return number_functions.choose("CASE", branches, otherwise)
 
     def _bind_anonymous(self, node: Any) -> Expression:
-        name, operands = str(node.this).lower(), [self.bind(one) for one in node.expressions]
+        name, operands = (
+            str(node.this).lower(),
+            [self.bind(expression) for expression in node.expressions],
+        )
         if name in _HAS and len(operands) == 2:
             listed, element = operands
             if isinstance(listed, Literal) and not isinstance(element, Literal):
@@ -152,7 +155,7 @@ class Binder(ConditionBinder):
 
     def _bind_substring(self, node: Any) -> Expression:
         parts = (node.this, node.args.get("start"), node.args.get("length"))
-        return call_of("substr", [self.bind(one) for one in parts if one is not None])
+        return call_of("substr", [self.bind(part) for part in parts if part is not None])
 
     def _bind_strposition(self, node: Any) -> Expression:
         return call_of("strpos", [self.bind(node.this), self.bind(node.args["substr"])])
@@ -162,7 +165,7 @@ class Binder(ConditionBinder):
             str(node.args.get("position")), "btrim"
         )
         parts = (node.this, node.expression)
-        return call_of(name, [self.bind(one) for one in parts if one])
+        return call_of(name, [self.bind(part) for part in parts if part])
 
     def _bind_interval(self, node: Any) -> Expression:
         unit = node.args.get("unit")
@@ -181,5 +184,5 @@ def _in_list(name: str, listed: Literal, element: Expression) -> Expression:
     values = listed.scalar.values
     if not len(values):
         return Literal(scalar_of(False))
-    members = [Literal(one if one.is_valid else scalar_of(None)) for one in values]
+    members = [Literal(value if value.is_valid else scalar_of(None)) for value in values]
     return in_members(plain(element), members, is_column=isinstance(element, Column))

@@ -50,7 +50,7 @@ def try_cast_kernel(type_: pa.DataType) -> Kernel:
         except (pa.ArrowException, ValueError):
             if isinstance(value, pa.Scalar):
                 return scalar_of(None, type_)
-            rows = [kernel(one) for one in one_array(value)]
+            rows = [kernel(row_value) for row_value in one_array(value)]
             return pa.array([row.as_py() for row in rows], type_)
 
     return kernel
@@ -66,8 +66,10 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
     if pt.is_null(own):
         return _all_null(value, type_)
     if pt.is_dictionary(type_):
-        made = _by_array(cast_value(value, type_.value_type), lambda rows: rows.dictionary_encode())
-        return made.cast(type_)
+        result = _by_array(
+            cast_value(value, type_.value_type), lambda rows: rows.dictionary_encode()
+        )
+        return result.cast(type_)
     if is_any_list(type_):
         return _to_list(value, type_)
     if pt.is_floating(own) and (pt.is_integer(type_) or pt.is_boolean(type_)):
@@ -265,8 +267,8 @@ def _positional(text: pa.Array, exponent: str, digits: str, power: int) -> pa.Ar
     """Write numbers with this power of ten in full."""
     import pyarrow.compute as pc
 
-    def write(found: pa.Array) -> pa.Array:
-        padded = pc.binary_join_element_wise(_digits(found), "0" * power, "")
+    def write(array: pa.Array) -> pa.Array:
+        padded = pc.binary_join_element_wise(_digits(array), "0" * power, "")
         placed = pc.replace_substring_regex(padded, digits, r"\1.\2")
         return pc.replace_substring_regex(placed, r"\.$", ".0")
 
@@ -277,10 +279,10 @@ def _where(text: pa.Array, pattern: str, write: Callable[[pa.Array], pa.Array]) 
     """Write the rows that match a pattern anew."""
     import pyarrow.compute as pc
 
-    here = pc.fill_null(pc.match_substring_regex(text, pattern), False)
-    if not pc.any(here).as_py():
+    matches = pc.fill_null(pc.match_substring_regex(text, pattern), False)
+    if not pc.any(matches).as_py():
         return text
-    return pc.replace_with_mask(text, here, write(text.filter(here)))
+    return pc.replace_with_mask(text, matches, write(text.filter(matches)))
 
 
 def _moment_text(text: str) -> str:

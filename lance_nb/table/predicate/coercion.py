@@ -44,8 +44,8 @@ def plain(expression: Expression) -> Expression:
         storage = type_.storage_type
         stored = call(_STORAGE, lambda value: value.cast(storage), expression)
         return plain(stored)
-    wanted = _plain_type(type_)
-    return expression if wanted == type_ else cast(expression, wanted)
+    plain_type = _plain_type(type_)
+    return expression if plain_type == type_ else cast(expression, plain_type)
 
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:
@@ -79,16 +79,16 @@ def text(expression: Expression, *, name: str) -> Expression:
     return expression
 
 
-def as_float16(found: Expression, operands: Sequence[Expression]) -> Expression:
+def as_float16(result: Expression, operands: Sequence[Expression]) -> Expression:
     """Return what was computed of float16 and integers in float16, as pylance does.
 
     Arrow has no kernels of float16, so that they are computed in float32, which rounds the same.
     """
-    kinds = [one.type for one in operands if not pt.is_null(one.type)]
-    others = [type_ for type_ in kinds if not pt.is_float16(type_)]
-    if len(others) < len(kinds) and all(map(pt.is_integer, others)):
-        return cast(found, pa.float16())
-    return found
+    kinds = [operand.type for operand in operands if not pt.is_null(operand.type)]
+    other_types = [type_ for type_ in kinds if not pt.is_float16(type_)]
+    if len(other_types) < len(kinds) and all(map(pt.is_integer, other_types)):
+        return cast(result, pa.float16())
+    return result
 
 
 def fit_float16(left: Expression, right: Expression) -> tuple[Expression, Expression]:
@@ -234,10 +234,10 @@ def _advice(operand: Expression, other: Expression) -> str:
 
 def unify_all(operands: list[Expression]) -> list[Expression]:
     """Bring any number of operands to one type. Raises PredicateError when there is none."""
-    first = next((one for one in operands if not isinstance(one, Literal)), operands[0])
-    for one in operands:
-        first, _ = unify(first, one, fit=False)
-    return [cast(plain(one), first.type) for one in operands]
+    first = next((operand for operand in operands if not isinstance(operand, Literal)), operands[0])
+    for operand in operands:
+        first, _ = unify(first, operand, fit=False)
+    return [cast(plain(operand), first.type) for operand in operands]
 
 
 def fit_literal(literal: Literal, type_: pa.DataType) -> Literal:

@@ -137,8 +137,10 @@ def _has_ieee_order(left: Value, right: Value) -> bool:
     """
     if not pt.is_floating(left.type):
         return not pt.is_nested(left.type)
-    literals = [one for one in (left, right) if isinstance(one, pa.Scalar)]
-    return bool(literals) and not any(one.is_valid and isnan(one.as_py()) for one in literals)
+    literals = [operand for operand in (left, right) if isinstance(operand, pa.Scalar)]
+    return bool(literals) and not any(
+        literal.is_valid and isnan(literal.as_py()) for literal in literals
+    )
 
 
 _BITS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
@@ -154,12 +156,12 @@ def _unsigned_bits(value: Value) -> Value:
     return _viewed(value, _UNSIGNED_BITS[value.type.bit_width])
 
 
-def _viewed(value: Value, wanted: pa.DataType) -> Value:
+def _viewed(value: Value, type_: pa.DataType) -> Value:
     if isinstance(value, pa.Scalar):
-        return pa.repeat(value, 1).view(wanted)[0]
+        return pa.repeat(value, 1).view(type_)[0]
     if isinstance(value, pa.ChunkedArray):
-        return pa.chunked_array([chunk.view(wanted) for chunk in value.chunks], wanted)
-    return value.view(wanted)
+        return pa.chunked_array([chunk.view(type_) for chunk in value.chunks], type_)
+    return value.view(type_)
 
 
 def float_rank(value: Value) -> Value:
@@ -182,12 +184,12 @@ def _is_negative(bits: Value) -> Value:
 
 def _equal_nested(left: Value, right: Value) -> Value:
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
-        both = left.is_valid and right.is_valid
-        same = both and _identity(left.as_py()) == _identity(right.as_py())
-        return scalar_of(same if both else None, pa.bool_())
+        both_valid = left.is_valid and right.is_valid
+        same = both_valid and _identity(left.as_py()) == _identity(right.as_py())
+        return scalar_of(same if both_valid else None, pa.bool_())
     pairs = zip(*(array.to_pylist() for array in aligned(left, right)), strict=True)
-    found = [None if None in (a, b) else _identity(a) == _identity(b) for a, b in pairs]
-    return pa.array(found, pa.bool_())
+    answers = [None if None in (a, b) else _identity(a) == _identity(b) for a, b in pairs]
+    return pa.array(answers, pa.bool_())
 
 
 def _identity(value: Any) -> Any:
@@ -195,9 +197,9 @@ def _identity(value: Any) -> Any:
     if isinstance(value, float):
         return struct.pack("<d", value)
     if isinstance(value, list | tuple):
-        return [_identity(one) for one in value]
+        return [_identity(element) for element in value]
     if isinstance(value, dict):
-        return {name: _identity(one) for name, one in value.items()}
+        return {name: _identity(element) for name, element in value.items()}
     return value
 
 
@@ -217,8 +219,8 @@ def _signs(left: pa.Array, right: pa.Array) -> Signs:
     type_ = left.type
     if pt.is_struct(type_):
         signs = np.zeros(len(left), np.int8)
-        for one, other in zip(left.flatten(), right.flatten(), strict=True):
-            signs = np.where(signs == 0, _signs(one, other), signs)
+        for left_child, other in zip(left.flatten(), right.flatten(), strict=True):
+            signs = np.where(signs == 0, _signs(left_child, other), signs)
     elif pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_):
         signs = _list_signs(opened(left), opened(right))
     elif pt.is_nested(type_):
@@ -227,11 +229,11 @@ def _signs(left: pa.Array, right: pa.Array) -> Signs:
         signs = np.zeros(len(left), np.int8)
     else:
         below, above = precedes(left, right), precedes(right, left)
-        numbers = (pc.fill_null(one, False).cast(pa.int8()) for one in (above, below))
-        signs = np.subtract(*(np.asarray(one) for one in numbers))
+        numbers = (pc.fill_null(answers, False).cast(pa.int8()) for answers in (above, below))
+        signs = np.subtract(*(np.asarray(number) for number in numbers))
     nulls = null_mask(right).astype(np.int8) - null_mask(left).astype(np.int8)
-    found: Signs = np.where(null_mask(right) | null_mask(left), nulls, signs)
-    return found
+    row_signs: Signs = np.where(null_mask(right) | null_mask(left), nulls, signs)
+    return row_signs
 
 
 def _list_signs(left: Lists, right: Lists) -> Signs:
@@ -240,10 +242,10 @@ def _list_signs(left: Lists, right: Lists) -> Signs:
     owner = np.repeat(np.arange(counts.size), counts)
     inside = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
     pairs = [side.values.take(pa.array(side.starts[owner] + inside)) for side in (left, right)]
-    found = _signs(*pairs)
-    (differing,) = np.nonzero(found)
+    row_signs = _signs(*pairs)
+    (differing,) = np.nonzero(row_signs)
     rows, first = np.unique(owner[differing], return_index=True)
-    signs[rows] = found[differing[first]]
+    signs[rows] = row_signs[differing[first]]
     return signs
 
 
@@ -269,12 +271,12 @@ def any_of(*operands: Value) -> Value:
     return reduce(pc.or_kleene, operands)
 
 
-def is_truth(value: Value, *, wanted: bool, negated: bool) -> Value:
+def is_truth(value: Value, *, truth: bool, negated: bool) -> Value:
     """Compute IS [NOT] TRUE and IS [NOT] FALSE, which are never null."""
     import pyarrow.compute as pc
 
-    found = pc.equal(pc.fill_null(value, scalar_of(not wanted)), scalar_of(wanted))
-    return pc.invert(found) if negated else found
+    answers = pc.equal(pc.fill_null(value, scalar_of(not truth)), scalar_of(truth))
+    return pc.invert(answers) if negated else answers
 
 
 def in_set(value: Value, *, members: pa.Array, has_null: bool) -> Value:
@@ -285,11 +287,11 @@ def in_set(value: Value, *, members: pa.Array, has_null: bool) -> Value:
         zeros = array_of([0.0, -0.0], members.type)
         if pc.any(pc.equal(members, zeros[0])).as_py():
             members = pa.concat_arrays([members, zeros])
-    found = is_member(value, members)
+    positions = is_member(value, members)
     lost = scalar_of(None, pa.bool_())
     if has_null:
-        found = pc.if_else(found, found, lost)
-    return found if not value_nulls(value) else pc.if_else(pc.is_valid(value), found, lost)
+        positions = pc.if_else(positions, positions, lost)
+    return positions if not value_nulls(value) else pc.if_else(pc.is_valid(value), positions, lost)
 
 
 def is_member(value: Value, members: pa.Array) -> Value:
@@ -334,12 +336,16 @@ def like(value: Value, pattern: Value, *, ignore_case: bool) -> Value:
     codes = patterns.dictionary_encode()
     if len(codes.dictionary) > PATTERNS_MAX:
         raise PredicateError(f"LIKE has more than {PATTERNS_MAX:,} different patterns")
-    found = pa.nulls(len(values), pa.bool_())
-    for number, one in enumerate(codes.dictionary.to_pylist()):
-        here = pc.equal(codes.indices, number)
-        matched = pc.match_like(values.filter(here), pattern=_escaped(one), ignore_case=ignore_case)
-        found = pc.replace_with_mask(found, pc.fill_null(here, False), matched)
-    return found
+    answers = pa.nulls(len(values), pa.bool_())
+    for number, pattern_text in enumerate(codes.dictionary.to_pylist()):
+        rows_with_pattern = pc.equal(codes.indices, number)
+        matched = pc.match_like(
+            values.filter(rows_with_pattern),
+            pattern=_escaped(pattern_text),
+            ignore_case=ignore_case,
+        )
+        answers = pc.replace_with_mask(answers, pc.fill_null(rows_with_pattern, False), matched)
+    return answers
 
 
 def _contained_piece(pattern: str) -> str | None:

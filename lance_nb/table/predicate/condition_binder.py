@@ -71,12 +71,12 @@ class ConditionBinder:
 
     def boolean(self, node: Any) -> Expression:
         """Bind a node that must be a condition."""
-        found = as_test(plain(self.bind(node)))
-        if pt.is_null(found.type):
+        test = as_test(plain(self.bind(node)))
+        if pt.is_null(test.type):
             return Literal(scalar_of(None, pa.bool_()))
-        if not pt.is_boolean(found.type):
-            raise PredicateError(f"{sql_of(node)} is {found.type}, not a condition")
-        return found
+        if not pt.is_boolean(test.type):
+            raise PredicateError(f"{sql_of(node)} is {test.type}, not a condition")
+        return test
 
     # Leaves.
 
@@ -106,31 +106,31 @@ class ConditionBinder:
     # Logic.
 
     def _bind_and(self, node: Any) -> Expression:
-        parts = [self.boolean(one) for one in chain_of(node, "and")]
+        parts = [self.boolean(part) for part in chain_of(node, "and")]
         return call("AND", comparison.all_of, *parts, folds=True)
 
     def _bind_or(self, node: Any) -> Expression:
-        parts = join_equalities([self.boolean(one) for one in chain_of(node, "or")])
+        parts = join_equalities([self.boolean(part) for part in chain_of(node, "or")])
         return parts[0] if len(parts) == 1 else call("OR", comparison.any_of, *parts, folds=True)
 
     def _bind_not(self, node: Any) -> Expression:
         return negation(self.boolean(node.this))
 
     def _bind_is(self, node: Any) -> Expression:
-        wanted = node.expression
-        if wanted.key == "null":
+        tested = node.expression
+        if tested.key == "null":
             return call("IS NULL", is_null, self._for_null_test(node.this))
-        if wanted.key != "boolean":
+        if tested.key != "boolean":
             raise PredicateError(f"{sql_of(node)}: IS is followed by NULL, TRUE or FALSE")
-        kernel = partial(comparison.is_truth, wanted=bool(wanted.this), negated=False)
+        kernel = partial(comparison.is_truth, truth=bool(tested.this), negated=False)
         return call("IS", kernel, self.boolean(node.this))
 
     def _for_null_test(self, node: Any) -> Expression:
         """Bind what IS NULL asks about: regexp_match is null where the pattern is not found."""
-        found = self.bind(node)
-        tested = as_test(found)
-        if tested is found:
-            return found
+        operand = self.bind(node)
+        tested = as_test(operand)
+        if tested is operand:
+            return operand
         return call("regexp_match", true_or_null, tested)
 
     # Comparisons.
@@ -138,8 +138,8 @@ class ConditionBinder:
     def _compare(self, key: str, node: Any) -> Expression:
         sign, kernel = _COMPARISONS[key]
         left, right = uncast(self.bind(node.this), self.bind(node.expression))
-        found = call(f"operator {sign}", kernel, *unify(left, right))
-        return found if key == "nullsafeneq" else null_of_null(found)
+        result = call(f"operator {sign}", kernel, *unify(left, right))
+        return result if key == "nullsafeneq" else null_of_null(result)
 
     def _bind_nullsafeeq(self, node: Any) -> Expression:
         return negation(self._compare("nullsafeneq", node))
@@ -159,22 +159,24 @@ class ConditionBinder:
         operand = self.bind(node.this)
         value = plain(operand)
         members: list[Expression] = []
-        for one in node.expressions:
-            bulk = self._bulks.get(str(one.this)) if one.key == "placeholder" else None
+        for expression in node.expressions:
+            bulk = (
+                self._bulks.get(str(expression.this)) if expression.key == "placeholder" else None
+            )
             if bulk:
                 quick = in_bulk(value, bulk) if len(node.expressions) == 1 else None
                 if quick is not None:
                     return quick
                 members += [literal_value(*pair) for pair in bulk]
             else:
-                members.append(self.bind(one))
+                members.append(self.bind(expression))
         rounded = [plain(fit_float16(operand, member)[1]) for member in members]
         return in_members(value, rounded, is_column=isinstance(operand, Column))
 
     def _bind_like(self, node: Any, escape: str = "\\") -> Expression:
         operands = [self.bind(node.this), self.bind(node.expression)]
-        found = like(node.key.upper(), operands, ignore_case=node.key == "ilike", escape=escape)
-        return negation(found) if node.args.get("negate") else found
+        result = like(node.key.upper(), operands, ignore_case=node.key == "ilike", escape=escape)
+        return negation(result) if node.args.get("negate") else result
 
     _bind_ilike = _bind_like
 

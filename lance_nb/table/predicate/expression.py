@@ -130,24 +130,26 @@ def call(name: str, kernel: Kernel, *operands: Expression, folds: bool = False) 
         for operand in operands
     ]
     try:
-        found = kernel(*samples)
+        result = kernel(*samples)
     except (pa.ArrowException, TypeError, OverflowError) as exc:
         types = ", ".join(str(operand.type) for operand in operands)
         raise PredicateError(f"{name} cannot be applied to ({types}): {first_line(exc)}") from exc
     if operands and all(isinstance(operand, Literal) for operand in operands):
-        return Literal(only_value(found))
-    return Call(name, kernel, operands, found.type)
+        return Literal(only_value(result))
+    return Call(name, kernel, operands, result.type)
 
 
-def null_of_null(found: Expression) -> Expression:
+def null_of_null(expression: Expression) -> Expression:
     """Return NULL for a call with the literal NULL as operand, so that no other is computed.
 
     For calls that are null where an operand is: a value of a row that another operand cannot take
     is no error then, as in pylance.
     """
-    if isinstance(found, Call) and any(is_null_literal(operand) for operand in found.operands):
-        return Literal(scalar_of(None, found.type))
-    return found
+    if isinstance(expression, Call) and any(
+        is_null_literal(operand) for operand in expression.operands
+    ):
+        return Literal(scalar_of(None, expression.type))
+    return expression
 
 
 def is_null_literal(operand: Expression) -> bool:
@@ -219,17 +221,19 @@ def _needed(expression: Expression, columns: Columns, depth: int) -> Value:
     if expression.name in _FIRST_VALID and columns:
         return _needed_until_valid(expression, columns, depth)
     if expression.name not in _DECIDED_BY or not columns:
-        return expression.kernel(*(_needed(one, columns, depth - 1) for one in operands))
+        return expression.kernel(*(_needed(operand, columns, depth - 1) for operand in operands))
     import pyarrow.compute as pc
 
     decided_by = _DECIDED_BY[expression.name]
-    found = one_array(_needed(operands[0], columns, depth), len(next(iter(columns.values()))))
+    values_needed = one_array(
+        _needed(operands[0], columns, depth), len(next(iter(columns.values())))
+    )
     for operand in operands[1:]:
-        is_open = pc.fill_null(pc.not_equal(found, decided_by), True)
+        is_open = pc.fill_null(pc.not_equal(values_needed, decided_by), True)
         if not is_open.true_count:
             break
-        found = expression.kernel(found, _at_rows(operand, is_open, columns, depth))
-    return found
+        values_needed = expression.kernel(values_needed, _at_rows(operand, is_open, columns, depth))
+    return values_needed
 
 
 def _needed_branches(expression: Call, columns: Columns, depth: int) -> Value:
@@ -250,13 +254,13 @@ def _needed_until_valid(expression: Call, columns: Columns, depth: int) -> Value
     import pyarrow.compute as pc
 
     num_rows = len(next(iter(columns.values())))
-    found = one_array(_needed(expression.operands[0], columns, depth - 1), num_rows)
+    values_needed = one_array(_needed(expression.operands[0], columns, depth - 1), num_rows)
     for operand in expression.operands[1:]:
-        is_open = found.is_null()
+        is_open = values_needed.is_null()
         if not is_open.true_count:
             break
-        found = pc.coalesce(found, _at_rows(operand, is_open, columns, depth))
-    return found
+        values_needed = pc.coalesce(values_needed, _at_rows(operand, is_open, columns, depth))
+    return values_needed
 
 
 def _at_rows(operand: Expression, is_open: pa.BooleanArray, columns: Columns, depth: int) -> Value:
@@ -274,9 +278,9 @@ def _at_rows(operand: Expression, is_open: pa.BooleanArray, columns: Columns, de
 def _calls(expression: Expression) -> Iterator[Expression]:
     waiting = [expression]
     while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += one.operands if isinstance(one, Call) else ()
+        node = waiting.pop()
+        yield node
+        waiting += node.operands if isinstance(node, Call) else ()
 
 
 def _leaf_value(leaf: Column | Literal, columns: Columns) -> Value:
@@ -287,11 +291,11 @@ def paths_of(expression: Expression) -> Iterator[Path]:
     """Yield the path of every column that the expression reads, repeats included."""
     waiting = [expression]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, Column):
-            yield one.path
-        elif isinstance(one, Call):
-            waiting += reversed(one.operands)
+        node = waiting.pop()
+        if isinstance(node, Column):
+            yield node.path
+        elif isinstance(node, Call):
+            waiting += reversed(node.operands)
 
 
 def only_value(value: Value) -> pa.Scalar:
@@ -325,8 +329,8 @@ def per_row(function: Callable[..., Any], type_: pa.DataType) -> Kernel:
             row = [value.as_py() for value in values]
             return pa.scalar(None if None in row else function(*row), type_)
         rows = zip(*(array.to_pylist() for array in aligned(*values)), strict=True)
-        found = [None if None in row else function(*row) for row in rows]
-        return pa.array(found, type_)
+        answers = [None if None in row else function(*row) for row in rows]
+        return pa.array(answers, type_)
 
     return kernel
 
@@ -341,8 +345,10 @@ def per_distinct(function: Callable[..., Any], type_: pa.DataType) -> Kernel:
         if isinstance(value, pa.Scalar):
             return pa.scalar(function(value.as_py()) if value.is_valid else None, type_)
         encoded = one_array(value).dictionary_encode()
-        found = [None if one is None else function(one) for one in encoded.dictionary.to_pylist()]
-        return pa.array(found, type_).take(encoded.indices)
+        values = [
+            None if text is None else function(text) for text in encoded.dictionary.to_pylist()
+        ]
+        return pa.array(values, type_).take(encoded.indices)
 
     return kernel
 
@@ -354,13 +360,13 @@ def to_numpy(array: pa.Array) -> np.ndarray[Any, Any]:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def with_nulls_of(found: np.ndarray[Any, Any], *arrays: pa.Array) -> pa.Array:
+def with_nulls_of(values: np.ndarray[Any, Any], *arrays: pa.Array) -> pa.Array:
     """Turn numpy values into an Array that is null wherever one of ``arrays`` is."""
-    mask = np.zeros(len(found), np.bool_)
+    mask = np.zeros(len(values), np.bool_)
     for array in arrays:
         if array.null_count:
             mask |= np.asarray(array.is_null().to_numpy(zero_copy_only=False))
-    return pa.array(found, mask=mask if mask.any() else None)
+    return pa.array(values, mask=mask if mask.any() else None)
 
 
 def first_line(exc: BaseException) -> str:
@@ -381,18 +387,18 @@ class Names:
         """Return the column of a dotted name. Raises PredicateError with the nearest name."""
         name = self._top(parts[0], quoted=quoted, place=place)
         if name in ROW_COLUMNS and name not in self.schema.names:
-            found: Expression = Column((name,), pa.uint64())
+            expression: Expression = Column((name,), pa.uint64())
         else:
-            found = Column((name,), self.schema.field(name).type)
+            expression = Column((name,), self.schema.field(name).type)
         for part in parts[1:]:
-            found = child(found, part, place=place)
-        return found
+            expression = child(expression, part, place=place)
+        return expression
 
     def _top(self, name: str, *, quoted: bool, place: str) -> str:
         names = self.schema.names
         if name in names or name in ROW_COLUMNS:
             return name
-        near = [one for one in names if one.lower() == name.lower()]
+        near = [near_name for near_name in names if near_name.lower() == name.lower()]
         if near and not quoted:
             return str(near[0])
         close = near or _closest(name, names)
@@ -414,7 +420,7 @@ def child(parent: Expression, name: str, *, place: str = "") -> Expression:
         raise PredicateError(f"{shown!r} is {type_} and has no field {name!r}{place}")
     names = [type_.field(number).name for number in range(type_.num_fields)]
     if name not in names:
-        near = [one for one in names if one.lower() == name.lower()]
+        near = [candidate for candidate in names if candidate.lower() == name.lower()]
         close = near or _closest(name, names)
         hint = f"; did you mean {close[0]!r}?" if close else f"; fields: {_listed(names)}"
         raise PredicateError(f"no field {name!r} in the struct{place}{hint}")

@@ -66,32 +66,32 @@ def arrow_paths(expression: Any, schema: pa.Schema) -> tuple[Path, ...]:
     for name in ROW_COLUMNS:
         fields.setdefault(name, pa.field(name, pa.uint64()))
     if "FieldPath(" in str(expression):
-        wanted = list(schema.names)
-        _try_bind(expression, [fields[name] for name in wanted])
-        return tuple((name,) for name in wanted)
-    wanted = []
+        names = list(schema.names)
+        _try_bind(expression, [fields[name] for name in names])
+        return tuple((name,) for name in names)
+    names = []
     while True:
-        missed = _try_bind(expression, [fields[name] for name in wanted])
+        missed = _try_bind(expression, [fields[name] for name in names])
         if missed is None:
-            return tuple((name,) for name in wanted)
-        if missed not in fields or missed in wanted:
+            return tuple((name,) for name in names)
+        if missed not in fields or missed in names:
             Names(schema).resolve([missed], quoted=True)
             raise PredicateError(f"filter {expression}: column {missed!r} cannot be used")
-        wanted.append(missed)
+        names.append(missed)
 
 
 def _try_bind(expression: Any, fields: list[pa.Field]) -> str | None:
     """Return the name of a column that is missing, None when the expression is complete."""
     schema = pa.schema(fields)
     try:
-        found = _project(expression, pa.Table.from_batches([], schema))
+        result = _project(expression, pa.Table.from_batches([], schema))
     except pa.ArrowException as exc:
         match = _MISSED.search(str(exc))
         if match is None:
             raise PredicateError(f"filter {expression}: {first_line(exc)}") from exc
         return match[1] if match[1] is not None else match[2]
-    if not pt.is_boolean(found.type):
-        raise PredicateError(f"filter {expression} is {found.type}, not a condition")
+    if not pt.is_boolean(result.type):
+        raise PredicateError(f"filter {expression} is {result.type}, not a condition")
     return None
 
 
@@ -160,10 +160,10 @@ class Computed:
     @property
     def source_path(self) -> Path | None:
         """The one column that is returned as it is or cast, None for any other expression."""
-        found = self.expression
-        while isinstance(found, Call) and found.name.startswith("a cast to "):
-            found = found.operands[0]
-        return found.path if isinstance(found, Column) else None
+        expression = self.expression
+        while isinstance(expression, Call) and expression.name.startswith("a cast to "):
+            expression = expression.operands[0]
+        return expression.path if isinstance(expression, Column) else None
 
     def values(self, columns: Columns, num_rows: int) -> pa.Array:
         """Compute the column. Raises PredicateError for a row's value."""
@@ -175,21 +175,21 @@ class Computed:
             ) from exc
 
 
-def compile_filter(wanted: Any, schema: pa.Schema) -> Filter:
+def compile_filter(condition: Any, schema: pa.Schema) -> Filter:
     """Bind a filter to a schema. Raises PredicateError, InvalidInputError."""
-    if isinstance(wanted, str):
-        expression = _bind(wanted, schema, "filter")
+    if isinstance(condition, str):
+        expression = _bind(condition, schema, "filter")
         expression = as_test(expression)
         if not pt.is_boolean(expression.type):
             raise PredicateError(
-                f"filter {shown(wanted)} is {expression.type}, not a condition; compare it with "
+                f"filter {shown(condition)} is {expression.type}, not a condition; compare it with "
                 "something"
             )
-        return Filter(wanted, _distinct(expression), expression)
-    if is_arrow_expression(wanted):
-        return Filter(str(wanted), arrow_paths(wanted, schema), None, wanted)
+        return Filter(condition, _distinct(expression), expression)
+    if is_arrow_expression(condition):
+        return Filter(str(condition), arrow_paths(condition, schema), None, condition)
     raise InvalidInputError(
-        f"a filter is SQL text or a pyarrow.compute.Expression, not {type(wanted).__name__}"
+        f"a filter is SQL text or a pyarrow.compute.Expression, not {type(condition).__name__}"
     )
 
 
@@ -216,13 +216,13 @@ def compile_column(name: str, text: str, schema: pa.Schema) -> Computed:
     return Computed(name, text, expression, may_be_null(expression, schema))
 
 
-def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
+def _bind(text: str, schema: pa.Schema, subject: str) -> Expression:
     def bind() -> Expression:
         sql = read_sql(with_quoted_columns(text, schema.names))
         names = Names(schema)
-        found = _bind_simple(sql, names)
-        if found is not None:
-            return found
+        expression = _bind_simple(sql, names)
+        if expression is not None:
+            return expression
         from lance_nb.table.predicate.binder import bind_sql  # and all functions
 
         tree = sql.tree()
@@ -230,15 +230,15 @@ def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
             return bind_sql(tree, sql.bulks, names)
         except PredicateError as exc:
             # Its own traceback would be printed above this one and says nothing more.
-            raise PredicateError(f"{what} {shown(text)}: {exc}") from None
+            raise PredicateError(f"{subject} {shown(text)}: {exc}") from None
         except pa.ArrowException as exc:
-            raise PredicateError(f"{what} {shown(text)}: {first_line(exc)}") from exc
+            raise PredicateError(f"{subject} {shown(text)}: {first_line(exc)}") from exc
 
     try:
         return call_deeply(bind)
     except RecursionError as exc:
         raise PredicateError(
-            f"{what} {shown(text)}: it needs more than {CALLS_MAX:,} nested calls to be read; "
+            f"{subject} {shown(text)}: it needs more than {CALLS_MAX:,} nested calls to be read; "
             "write a shorter chain of operators, or IN (...) for many values"
         ) from exc
 
@@ -268,14 +268,14 @@ def _narrowed(expression: Expression) -> Expression:
         return expression
     if expression.name[-1] not in "+-*/%" or len(expression.operands) != 2:
         return expression
-    inner = [_uncast(one) for one in expression.operands]
-    columns = [one for one in inner if isinstance(one, Column)]
-    literals = [one for one in inner if isinstance(one, Literal)]
+    inner = [_uncast(operand) for operand in expression.operands]
+    columns = [operand for operand in inner if isinstance(operand, Column)]
+    literals = [operand for operand in inner if isinstance(operand, Literal)]
     if len(columns) == 1 and len(literals) == 1 and _is_number(columns[0].type):
         fitted = _as_type(literals[0], columns[0].type)
         if fitted is None:
             return expression
-        left, right = (one if isinstance(one, Column) else fitted for one in inner)
+        left, right = (operand if isinstance(operand, Column) else fitted for operand in inner)
         return arithmetic(expression.name[-1], left, right)
     return expression
 
@@ -321,7 +321,7 @@ def _without_brackets(node: Any) -> Any:
     return node
 
 
-def is_arrow_expression(wanted: Any) -> bool:
+def is_arrow_expression(value: Any) -> bool:
     """Tell whether this is a pyarrow expression, without importing what makes them."""
-    kind = type(wanted)
+    kind = type(value)
     return kind.__name__ == "Expression" and kind.__module__.startswith("pyarrow")

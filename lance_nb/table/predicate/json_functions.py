@@ -42,18 +42,18 @@ def _document(expression: Expression, *, name: str) -> Expression:
 
 def _steps(path: Any, *, name: str) -> Steps:
     """Read a path. Raises PredicateError for one that is none."""
-    rest = str(path).removeprefix("$") if isinstance(path, str) else "["
+    unread = str(path).removeprefix("$") if isinstance(path, str) else "["
     steps: list[str | int] = []
-    while rest:
-        match = _STEP.match(rest)
+    while unread:
+        match = _STEP.match(unread)
         if match is None:
             raise PredicateError(f"{name}: {path!r} is no path; paths are like '$.a.b[0]'")
         key, double, single, place = match.groups()
         if place is None:
-            steps.append(next(one for one in (key, double, single) if one is not None))
+            steps.append(next(group for group in (key, double, single) if group is not None))
         else:
             steps.append(int(place) if place.isdigit() else f"[{place}]")
-        rest = rest[match.end() :]
+        unread = unread[match.end() :]
     return tuple(steps)
 
 
@@ -70,16 +70,16 @@ def _found(value: Any, steps: Steps) -> Iterator[Any]:
     if not steps:
         yield value
         return
-    step, rest = steps[0], steps[1:]
+    step, later_steps = steps[0], steps[1:]
     if step == _EVERY:
-        for one in value if isinstance(value, list) else [value]:
-            yield from _found(one, rest)
+        for element in value if isinstance(value, list) else [value]:
+            yield from _found(element, later_steps)
     elif isinstance(value, list) and (step == _LAST or isinstance(step, int)):
         place = len(value) - 1 if step == _LAST else int(step)
         if 0 <= place < len(value):
-            yield from _found(value[place], rest)
+            yield from _found(value[place], later_steps)
     elif isinstance(value, dict) and step in value:
-        yield from _found(value[str(step)], rest)
+        yield from _found(value[str(step)], later_steps)
 
 
 def _text(value: Any) -> str:
@@ -87,8 +87,8 @@ def _text(value: Any) -> str:
 
 
 def _extract(text: str, steps: Steps) -> str | None:
-    found = list(_found(_parsed(text), steps))
-    return None if not found else _text(found[0] if len(found) == 1 else found)
+    values = list(_found(_parsed(text), steps))
+    return None if not values else _text(values[0] if len(values) == 1 else values)
 
 
 def _exists(text: str, steps: Steps) -> bool:
@@ -96,10 +96,10 @@ def _exists(text: str, steps: Steps) -> bool:
 
 
 def _array_length(text: str, steps: Steps) -> int | None:
-    found = next(_found(_parsed(text), steps), _NOTHING)
-    if isinstance(found, list):
-        return len(found)
-    return None if found is _NOTHING else 0
+    value = next(_found(_parsed(text), steps), _NOTHING)
+    if isinstance(value, list):
+        return len(value)
+    return None if value is _NOTHING else 0
 
 
 def _as_text(value: Any) -> str:
@@ -144,14 +144,16 @@ def _of_path(function: Callable[..., Any], type_: pa.DataType) -> Binder:
 
 def _contains(name: str, operands: Sequence[Expression]) -> Expression:
     steps = _steps(literal_of(operands[1], name=name), name=name)
-    wanted = literal_of(operands[2], name=name)
-    text = wanted if isinstance(wanted, str) else _text(wanted)
+    text_value = literal_of(operands[2], name=name)
+    text = text_value if isinstance(text_value, str) else _text(text_value)
 
     def has(document: str) -> bool:
-        found = next(_found(_parsed(document), steps), None)
-        if not isinstance(found, list):
+        value = next(_found(_parsed(document), steps), None)
+        if not isinstance(value, list):
             return False
-        return any(not isinstance(one, dict | list) and _as_text(one) == text for one in found)
+        return any(
+            not isinstance(value, dict | list) and _as_text(value) == text for value in value
+        )
 
     return call(name, per_distinct(has, pa.bool_()), _document(operands[0], name=name))
 
@@ -173,15 +175,15 @@ def _get(name: str, operands: Sequence[Expression]) -> Expression:
     key = _key(operands[1], name=name)
 
     def kernel(rows: Value) -> Value:
-        def one(text: str) -> str | None:
-            found = _step_into(_parsed(text), key)
-            return None if found is _NOTHING else _text(found)
+        def read_text(text: str) -> str | None:
+            value = _step_into(_parsed(text), key)
+            return None if value is _NOTHING else _text(value)
 
-        found = per_distinct(one, pa.string())(rows)
+        result = per_distinct(read_text, pa.string())(rows)
         type_ = pa.json_(pa.string())
-        if isinstance(found, pa.Scalar):
-            return pa.ExtensionScalar.from_storage(type_, found)
-        return pa.ExtensionArray.from_storage(type_, found)
+        if isinstance(result, pa.Scalar):
+            return pa.ExtensionScalar.from_storage(type_, result)
+        return pa.ExtensionArray.from_storage(type_, result)
 
     return call(name, kernel, _document(operands[0], name=name))
 
@@ -190,11 +192,11 @@ def _get_as(convert: Callable[[Any], Any], type_: pa.DataType) -> Binder:
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         key = _key(operands[1], name=name)
 
-        def one(text: str) -> Any:
-            found = _step_into(_parsed(text), key)
-            return None if found is _NOTHING or found is None else convert(found)
+        def read_text(text: str) -> Any:
+            value = _step_into(_parsed(text), key)
+            return None if value is _NOTHING or value is None else convert(value)
 
-        return call(name, per_distinct(one, type_), _document(operands[0], name=name))
+        return call(name, per_distinct(read_text, type_), _document(operands[0], name=name))
 
     return bind
 

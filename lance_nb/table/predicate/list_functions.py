@@ -76,10 +76,12 @@ def with_elements(
     converted, so that a fraction is not rounded. Raises PredicateError for values of another kind.
     """
     type_ = lists.type.value_type
-    values = [_exact_literal(plain(one), type_, name=name) for one in elements]
+    values = [_exact_literal(plain(element), type_, name=name) for element in elements]
     wider = pa.float32() if pt.is_float16(type_) else type_
     for value in values:
-        is_text = [pt.is_string(one) or pt.is_large_string(one) for one in (wider, value.type)]
+        is_text = [
+            pt.is_string(type_) or pt.is_large_string(type_) for type_ in (wider, value.type)
+        ]
         common = common_type(wider, value.type)
         if common is None or (is_text[0] != is_text[1] and not pt.is_null(value.type)):
             raise PredicateError(f"{name}: a list of {type_} has no elements of {value.type}")
@@ -146,17 +148,19 @@ def _hits(value: Value) -> Any:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def _answer(found: Any, lists: pa.Array) -> pa.Array:
+def _answer(result: Any, lists: pa.Array) -> pa.Array:
     lost = np.asarray(lists.is_null().to_numpy(zero_copy_only=False))
-    return pa.array(found, mask=lost if lost.any() else None)
+    return pa.array(result, mask=lost if lost.any() else None)
 
 
 def _scalar_safe(kernel: Callable[..., Value]) -> Callable[..., Value]:
     """Let a kernel of arrays take scalars alone."""
 
     def safe(*values: Value) -> Value:
-        found = kernel(*aligned(*values))
-        return only_value(found) if all(isinstance(one, pa.Scalar) for one in values) else found
+        result = kernel(*aligned(*values))
+        return (
+            only_value(result) if all(isinstance(value, pa.Scalar) for value in values) else result
+        )
 
     return safe
 
@@ -165,14 +169,14 @@ def _has(name: str, operands: Sequence[Expression]) -> Expression:
     lists, (element,) = with_elements(list_of(operands[0], name=name), operands[1], name=name)
     literal = element.scalar if isinstance(element, Literal) else None
 
-    def kernel(rows: pa.Array, wanted: pa.Array) -> pa.Array:
+    def kernel(rows: pa.Array, elements: pa.Array) -> pa.Array:
         import pyarrow.compute as pc
 
         flat = pc.list_flatten(rows)
-        other = wanted.take(pa.array(_parents(rows))) if literal is None else literal
+        other = elements.take(pa.array(_parents(rows))) if literal is None else literal
         hits = _hits(identical(flat, other))
-        found = _answer(_rows_with(rows, hits) > 0, rows)
-        return pc.if_else(pc.is_valid(wanted), found, scalar_of(None, pa.bool_()))
+        answers = _answer(_rows_with(rows, hits) > 0, rows)
+        return pc.if_else(pc.is_valid(elements), answers, scalar_of(None, pa.bool_()))
 
     return call(name, _scalar_safe(kernel), lists, element)
 
@@ -182,22 +186,25 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
     every = name.endswith("_all")
     if not isinstance(operands[1], Literal):
         lists, other = _alike(lists, list_of(operands[1], name=name))
-        test = set.issuperset if every else (lambda one, two: not one.isdisjoint(two))
+        test = set.issuperset if every else (lambda left, two: not left.isdisjoint(two))
 
-        def tested(one: list[Any], two: list[Any]) -> bool:
-            return bool(test({_hashable(item) for item in one}, {_hashable(item) for item in two}))
+        def tested(left: list[Any], two: list[Any]) -> bool:
+            return bool(test({_hashable(item) for item in left}, {_hashable(item) for item in two}))
 
         return call(name, per_row(tested, pa.bool_()), lists, other)
     literals = (
-        [_literal_of_text(Literal(one), lists.type.value_type) for one in operands[1].scalar.values]
+        [
+            _literal_of_text(Literal(value), lists.type.value_type)
+            for value in operands[1].scalar.values
+        ]
         if is_list(operands[1].type) and operands[1].scalar.is_valid
         else []
     )
-    lists, wanted = with_elements(lists, *literals, name=name)
-    scalars = [one.scalar for one in wanted if isinstance(one, Literal)]
+    lists, elements = with_elements(lists, *literals, name=name)
+    scalars = [literal.scalar for literal in elements if isinstance(literal, Literal)]
     members, has_null = members_of(scalars, lists.type.value_type)
     members = float_bits(members).unique().view(members.type)
-    is_empty = is_list(operands[1].type) and operands[1].scalar.is_valid and not wanted
+    is_empty = is_list(operands[1].type) and operands[1].scalar.is_valid and not elements
 
     if is_empty:
         return call(name, _scalar_safe(partial(_constant, value=every)), lists)
@@ -230,15 +237,15 @@ def has_items(value: Value, *, members: pa.Array, has_null: bool, every: bool) -
     nulls = _hits(pc.is_null(flat)) if has_null else np.zeros(len(flat), np.bool_)
     if not every:
         hits = _hits(is_member(flat, members)) | nulls
-        found = _answer(_rows_with(rows, hits) > 0, rows)
+        answers = _answer(_rows_with(rows, hits) > 0, rows)
     else:
         mask = np.ones(len(rows), np.bool_)
         if has_null:
             mask &= _rows_with(rows, nulls) > 0
-        for one in members:
-            mask &= _rows_with(rows, _hits(identical(flat, one))) > 0
-        found = _answer(mask, rows)
-    return only_value(found) if isinstance(value, pa.Scalar) else found
+        for member in members:
+            mask &= _rows_with(rows, _hits(identical(flat, member))) > 0
+        answers = _answer(mask, rows)
+    return only_value(answers) if isinstance(value, pa.Scalar) else answers
 
 
 def _hashable(value: Any) -> Any:
@@ -248,7 +255,7 @@ def _hashable(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_hashable, value))
     if isinstance(value, dict):
-        return tuple((name, _hashable(one)) for name, one in value.items())
+        return tuple((name, _hashable(element)) for name, element in value.items())
     return value
 
 
@@ -296,11 +303,11 @@ def element_at(name: str, operands: Sequence[Expression]) -> Expression:
         indices = np.where(valid, ends - lengths + offsets, 0)
         return taken(flat, pa.array(indices, mask=~valid))
 
-    found = call(name, _scalar_safe(pick), lists, cast(plain(operands[1]), pa.int64()))
+    result = call(name, _scalar_safe(pick), lists, cast(plain(operands[1]), pa.int64()))
     # As in pylance, an element loses its extension type; JSON keeps it, for the functions of JSON.
-    is_json = getattr(found.type, "extension_name", "") == "arrow.json"
-    is_extension = isinstance(found.type, pa.BaseExtensionType)
-    return cast(found, found.type.storage_type) if is_extension and not is_json else found
+    is_json = getattr(result.type, "extension_name", "") == "arrow.json"
+    is_extension = isinstance(result.type, pa.BaseExtensionType)
+    return cast(result, result.type.storage_type) if is_extension and not is_json else result
 
 
 def _bound(name: str, operands: Sequence[Expression]) -> Expression:
@@ -333,9 +340,9 @@ def _to_string(name: str, operands: Sequence[Expression]) -> Expression:
 
     def join(row: list[Any], separator: str, lost: str | None = None) -> str:
         texts = [lost if value is None else value for value in _leaves(row)]
-        return separator.join(one for one in texts if one is not None)
+        return separator.join(text for text in texts if text is not None)
 
-    texts = [text(one, name=name) for one in operands[1:]]
+    texts = [text(operand, name=name) for operand in operands[1:]]
     elements = call("elements as text", _element_texts, lists)
     return call(name, per_row(join, pa.string()), elements, *texts)
 
@@ -359,8 +366,8 @@ def _element_texts(value: Value) -> Value:
         texts = _plain_decimals(values)
     else:
         texts = one_array(cast_value(values, pa.string()))
-    found = closed(texts, lists.lengths, lists.lost)
-    return only_value(found) if isinstance(value, pa.Scalar) else found
+    texts_closed = closed(texts, lists.lengths, lists.lost)
+    return only_value(texts_closed) if isinstance(value, pa.Scalar) else texts_closed
 
 
 def _plain_decimals(values: pa.Array) -> pa.Array:
@@ -428,8 +435,8 @@ def whole(expression: Expression) -> Expression:
 
 def ints(array: pa.Array) -> Ints:
     """Return whole numbers, cut to what no list reaches; 0 at nulls."""
-    found = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
-    return np.asarray(np.clip(found, -(1 << 40), 1 << 40), np.int64)
+    numbers = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
+    return np.asarray(np.clip(numbers, -(1 << 40), 1 << 40), np.int64)
 
 
 def _resize(name: str, operands: Sequence[Expression]) -> Expression:
@@ -445,8 +452,8 @@ def _resize(name: str, operands: Sequence[Expression]) -> Expression:
         inside = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
         old = lists.starts[owner] + inside
         places = np.where(inside < lists.lengths[owner], old, len(lists.values) + owner)
-        both = pa.concat_arrays([lists.values, fills])
-        return closed(both.take(pa.array(places)), counts, lists.lost)
+        merged = pa.concat_arrays([lists.values, fills])
+        return closed(merged.take(pa.array(places)), counts, lists.lost)
 
     return call(name, arrays_kernel(kernel), rows, whole(operands[1]), fill)
 
@@ -468,7 +475,7 @@ def _repeat(name: str, operands: Sequence[Expression]) -> Expression:
 
 def _range(name: str, operands: Sequence[Expression]) -> Expression:
     """Bind range(stop), range(start, stop, step), and generate_series, which has its stop."""
-    numbers = [whole(one) for one in operands]
+    numbers = [whole(operand) for operand in operands]
     if len(numbers) == 1:
         numbers = [Literal(scalar_of(0)), *numbers]
     step = literal_of(numbers[2], name=name) if len(numbers) == 3 else 1

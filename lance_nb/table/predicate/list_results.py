@@ -61,7 +61,7 @@ def _removed(most: int) -> Binder:
             hits = _found(lists, elements)
             hits &= ranks(hits, lists) <= ints(times)[lists.rows]
             lost = lists.lost | null_mask(elements)
-            return Lists(lists.values, lists.starts, lists.lengths, lost).kept(~hits)
+            return Lists(lists.values, lists.starts, lists.lengths, lost).filter(~hits)
 
         return call(name, arrays_kernel(kernel), rows, element, times)
 
@@ -70,8 +70,8 @@ def _removed(most: int) -> Binder:
 
 def _found(lists: Lists, elements: pa.Array) -> Mask:
     """Tell which values are the element wanted in their row; null is found by null."""
-    values, wanted = numbered(lists.values, elements)
-    return np.asarray(values == wanted[lists.rows])
+    values, element_numbers = numbered(lists.values, elements)
+    return np.asarray(values == element_numbers[lists.rows])
 
 
 def _replaced(most: int | None) -> Binder:
@@ -84,9 +84,9 @@ def _replaced(most: int | None) -> Binder:
             hits = _found(lists, before)
             if times is not None:
                 hits &= ranks(hits, lists) <= times
-            both = pa.concat_arrays([lists.values, after])
+            merged = pa.concat_arrays([lists.values, after])
             places = np.where(hits, len(lists.values) + lists.rows, np.arange(hits.size))
-            return closed(both.take(pa.array(places)), lists.lengths, lists.lost)
+            return closed(merged.take(pa.array(places)), lists.lengths, lists.lost)
 
         return call(name, arrays_kernel(kernel), rows, old, new)
 
@@ -115,9 +115,9 @@ def _positions(lists: Lists, hits: Mask) -> pa.Array:
 
 def _position(lists: Lists, hits: Mask) -> pa.Array:
     first = hits & (ranks(hits, lists) == 1)
-    found = np.zeros(lists.lengths.size, np.uint64)
-    found[lists.rows[first]] = lists.places[first] + 1
-    return pa.array(found, mask=found == 0)
+    positions = np.zeros(lists.lengths.size, np.uint64)
+    positions[lists.rows[first]] = lists.places[first] + 1
+    return pa.array(positions, mask=positions == 0)
 
 
 def _firsts(keys: Ints) -> Mask:
@@ -127,14 +127,14 @@ def _firsts(keys: Ints) -> Mask:
     return first
 
 
-def _keys(lists: Lists, codes: Ints, many: int) -> Ints:
-    return np.asarray(lists.rows * many + codes)
+def _keys(lists: Lists, codes: Ints, num_codes: int) -> Ints:
+    return np.asarray(lists.rows * num_codes + codes)
 
 
 def _distinct(rows: pa.Array) -> pa.Array:
     lists = opened(rows)
     (codes,) = numbered(lists.values)
-    return lists.kept(_firsts(_keys(lists, codes, len(codes) + 1)))
+    return lists.filter(_firsts(_keys(lists, codes, len(codes) + 1)))
 
 
 def _of_two(choose: Callable[[Lists, Lists], pa.Array]) -> Binder:
@@ -144,46 +144,48 @@ def _of_two(choose: Callable[[Lists, Lists], pa.Array]) -> Binder:
             return nothing
 
         def kernel(left: pa.Array, right: pa.Array) -> pa.Array:
-            one, other = opened(left), opened(right)
-            lost = one.lost | other.lost
-            return choose(Lists(one.values, one.starts, one.lengths, lost), other)
+            left_lists, other = opened(left), opened(right)
+            lost = left_lists.lost | other.lost
+            return choose(
+                Lists(left_lists.values, left_lists.starts, left_lists.lengths, lost), other
+            )
 
         return call(name, arrays_kernel(kernel), *alike(name, operands))
 
     return bind
 
 
-def _shared(one: Lists, other: Lists, *, wanted: bool) -> pa.Array:
-    mine, theirs = numbered(one.values, other.values)
-    many = mine.size + theirs.size + 1
-    keys = _keys(one, mine, many)
-    found = np.isin(keys, _keys(other, theirs, many))
-    return one.kept(_firsts(keys) & (found == wanted))
+def _shared(lists: Lists, other: Lists, *, keep_shared: bool) -> pa.Array:
+    mine, theirs = numbered(lists.values, other.values)
+    num_codes = mine.size + theirs.size + 1
+    keys = _keys(lists, mine, num_codes)
+    is_shared = np.isin(keys, _keys(other, theirs, num_codes))
+    return lists.filter(_firsts(keys) & (is_shared == keep_shared))
 
 
-def _union(one: Lists, other: Lists) -> pa.Array:
-    return _distinct(joined([one, other], one.lost))
+def _union(lists: Lists, other: Lists) -> pa.Array:
+    return _distinct(joined([lists, other], lists.lost))
 
 
 def _distance(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(left: pa.Array, right: pa.Array) -> pa.Array:
-        one, other = opened(left), opened(right)
-        lost = one.lost | other.lost
-        if bool((one.lengths != other.lengths)[~lost].any()):
+        left_lists, other = opened(left), opened(right)
+        lost = left_lists.lost | other.lost
+        if bool((left_lists.lengths != other.lengths)[~lost].any()):
             raise pa.ArrowInvalid(f"{name} needs lists of one length")
         sums = []
-        for lists in (one, other):
+        for lists in (left_lists, other):
             mask = ~lost[lists.rows]
             values = lists.values.filter(pa.array(mask))
             sums.append(np.asarray(values.to_numpy(zero_copy_only=False), np.float64))
-        rows = one.rows[~lost[one.rows]]
-        total = np.bincount(rows, (sums[0] - sums[1]) ** 2, one.lengths.size)
-        nulls = null_mask(one.values) if len(one.values) else np.zeros(0, np.bool_)
-        lost |= np.bincount(one.rows[nulls], minlength=lost.size) > 0
+        rows = left_lists.rows[~lost[left_lists.rows]]
+        total = np.bincount(rows, (sums[0] - sums[1]) ** 2, left_lists.lengths.size)
+        nulls = null_mask(left_lists.values) if len(left_lists.values) else np.zeros(0, np.bool_)
+        lost |= np.bincount(left_lists.rows[nulls], minlength=lost.size) > 0
         lost |= np.bincount(other.rows[null_mask(other.values)], minlength=lost.size) > 0
         return pa.array(np.sqrt(total), mask=lost)
 
-    lists = [cast(list_of(one, name=name), pa.list_(pa.float64())) for one in operands]
+    lists = [cast(list_of(operand, name=name), pa.list_(pa.float64())) for operand in operands]
     return call(name, arrays_kernel(kernel), *lists)
 
 
@@ -211,7 +213,7 @@ def _slice(name: str, operands: Sequence[Expression]) -> Expression:
         lists = Lists(lists.values, lists.starts, lists.lengths, lost)
         return lists.ranges(first, counts, stride)
 
-    numbers = [whole(one) for one in operands[1:4]]
+    numbers = [whole(operand) for operand in operands[1:4]]
     if len(operands) == 3:
         numbers.append(Literal(scalar_of(1)))
     return call(name, arrays_kernel(kernel), list_of(operands[0], name=name), *numbers)
@@ -234,10 +236,10 @@ def _reverse(rows: pa.Array) -> pa.Array:
 def _any_value(rows: pa.Array) -> pa.Array:
     lists = opened(rows)
     (valid,) = np.nonzero(~null_mask(lists.values))
-    at = np.searchsorted(valid, lists.starts)
-    found = valid[np.minimum(at, max(valid.size - 1, 0))] if valid.size else lists.starts
-    inside = (at < valid.size) & (found < lists.starts + lists.lengths)
-    return lists.values.take(pa.array(np.where(inside, found, 0), mask=~inside))
+    positions = np.searchsorted(valid, lists.starts)
+    chosen = valid[np.minimum(positions, max(valid.size - 1, 0))] if valid.size else lists.starts
+    inside = (positions < valid.size) & (chosen < lists.starts + lists.lengths)
+    return lists.values.take(pa.array(np.where(inside, chosen, 0), mask=~inside))
 
 
 def _flatten(name: str, operands: Sequence[Expression]) -> Expression:
@@ -255,7 +257,7 @@ def _flatten(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _sort(name: str, operands: Sequence[Expression]) -> Expression:
-    words = [str(literal_of(one, name=name)).upper() for one in operands[1:]]
+    words = [str(literal_of(operand, name=name)).upper() for operand in operands[1:]]
     order, nulls = (*words, *("ASC", "NULLS FIRST")[len(words) :])
     if order not in {"ASC", "DESC"} or nulls not in {"NULLS FIRST", "NULLS LAST"}:
         raise PredicateError(f"{name} takes 'ASC' or 'DESC', and 'NULLS FIRST' or 'NULLS LAST'")
@@ -265,10 +267,10 @@ def _sort(name: str, operands: Sequence[Expression]) -> Expression:
 
         lists = opened(rows)
         lost = lists.values.is_null()
-        both = pa.table({"row": lists.rows, "lost": lost, "value": float_rank(lists.values)})
+        pairs = pa.table({"row": lists.rows, "lost": lost, "value": float_rank(lists.values)})
         first = "descending" if nulls == "NULLS FIRST" else "ascending"
         keys = [("row", "ascending"), ("lost", first), ("value", f"{order.lower()}ending")]
-        return lists.cut(pc.sort_indices(both, keys), lists.lengths)
+        return lists.cut(pc.sort_indices(pairs, keys), lists.lengths)
 
     return call(name, arrays_kernel(kernel), list_of(operands[0], name=name))
 
@@ -280,8 +282,8 @@ def _concat(name: str, operands: Sequence[Expression]) -> Expression:
     lists = alike(name, operands)
 
     def kernel(*rows: pa.Array) -> pa.Array:
-        parts = [opened(one) for one in rows]
-        return joined(parts, np.logical_and.reduce([one.lost for one in parts]))
+        parts = [opened(row) for row in rows]
+        return joined(parts, np.logical_and.reduce([part.lost for part in parts]))
 
     return call(name, arrays_kernel(kernel), *lists)
 
@@ -307,27 +309,27 @@ def make_array(name: str, operands: Sequence[Expression]) -> Expression:
         raise PredicateError(f"{name} needs at least one element")
 
     def kernel(*elements: pa.Array) -> pa.Array:
-        parts = [single(one) for one in elements]
+        parts = [single(element) for element in elements]
         return joined(parts, np.zeros(len(elements[0]), np.bool_))
 
-    return call(name, arrays_kernel(kernel), *unify_all([plain(one) for one in operands]))
+    return call(name, arrays_kernel(kernel), *unify_all([plain(operand) for operand in operands]))
 
 
 def without_list(operands: Sequence[Expression]) -> Literal | None:
     """Return the null that a function of lists has of NULL, None where no operand is that."""
-    types = [one.type for one in operands]
+    types = [operand.type for operand in operands]
     if not any(map(pa.types.is_null, types)):
         return None
-    other = next((one for one in types if is_list(one)), pa.list_(pa.null()))
+    other = next((type_ for type_ in types if is_list(type_)), pa.list_(pa.null()))
     return Literal(scalar_of(None, pa.list_(other.value_type)))
 
 
 def alike(name: str, operands: Sequence[Expression]) -> list[Expression]:
     """Bring lists to the type of the first that is no literal."""
-    lists = [list_of(one, name=name) for one in operands]
-    first = next((one for one in lists if not isinstance(one, Literal)), lists[0])
-    wanted = pa.list_(first.type.value_type)
-    return [cast(one, wanted) for one in lists]
+    lists = [list_of(operand, name=name) for operand in operands]
+    first = next((lists for lists in lists if not isinstance(lists, Literal)), lists[0])
+    list_type = pa.list_(first.type.value_type)
+    return [cast(list_, list_type) for list_ in lists]
 
 
 def _string_to_array(name: str, operands: Sequence[Expression]) -> Expression:
@@ -344,7 +346,7 @@ def _string_to_array(name: str, operands: Sequence[Expression]) -> Expression:
         values = lists.values
         if lost is not None:
             values = pc.if_else(pc.equal(values, lost), scalar_of(None, values.type), values)
-        return Lists(values, lists.starts, lists.lengths, lists.lost).kept(~empty[lists.rows])
+        return Lists(values, lists.starts, lists.lengths, lists.lost).filter(~empty[lists.rows])
 
     return call(name, arrays_kernel(kernel), cast(text(operands[0], name=name), pa.string()))
 
@@ -381,8 +383,8 @@ FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     **dict.fromkeys(list_names("position", "indexof"), (_where_found(_position), 2, 2)),
     **dict.fromkeys(list_names("positions"), (_where_found(_positions), 2, 2)),
     **dict.fromkeys(list_names("distinct"), (of_lists(_distinct), 1, 1)),
-    **dict.fromkeys(list_names("except"), (_of_two(partial(_shared, wanted=False)), 2, 2)),
-    **dict.fromkeys(list_names("intersect"), (_of_two(partial(_shared, wanted=True)), 2, 2)),
+    **dict.fromkeys(list_names("except"), (_of_two(partial(_shared, keep_shared=False)), 2, 2)),
+    **dict.fromkeys(list_names("intersect"), (_of_two(partial(_shared, keep_shared=True)), 2, 2)),
     **dict.fromkeys(list_names("union"), (_of_two(_union), 2, 2)),
     **dict.fromkeys(list_names("distance"), (_distance, 2, 2)),
 }

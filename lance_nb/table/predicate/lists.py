@@ -52,7 +52,7 @@ class Lists:
         steps = stride if isinstance(stride, int) else np.repeat(stride, counts)
         return self.cut(places + inside * steps, counts)
 
-    def kept(self, mask: Mask) -> pa.Array:
+    def filter(self, mask: Mask) -> pa.Array:
         """Make lists of the values where the mask is set."""
         counts = np.bincount(self.rows[mask], minlength=self.lengths.size)
         return self.cut(np.flatnonzero(mask), counts)
@@ -81,7 +81,7 @@ def _stored(type_: pa.DataType) -> pa.DataType:
     if isinstance(type_, pa.BaseExtensionType):
         return _stored(type_.storage_type)
     if pa.types.is_struct(type_):
-        return pa.struct([one.with_type(_stored(one.type)) for one in type_])
+        return pa.struct([field.with_type(_stored(field.type)) for field in type_])
     if pa.types.is_fixed_size_list(type_):
         return pa.list_(type_.value_field.with_type(_stored(type_.value_type)), type_.list_size)
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
@@ -118,7 +118,7 @@ def numbered(*arrays: pa.Array) -> list[Ints]:
     """Return a number per value: equal ones, also of several arrays, have one; so have nulls."""
     encoded = pa.concat_arrays(arrays).dictionary_encode(null_encoding="encode")
     whole = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
-    return np.split(whole, np.cumsum([len(one) for one in arrays])[:-1])
+    return np.split(whole, np.cumsum([len(array) for array in arrays])[:-1])
 
 
 def ranks(hits: Mask, lists: Lists) -> Ints:
@@ -132,18 +132,22 @@ def arrays_kernel(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
     """Let a kernel of arrays take scalars as well."""
 
     def safe(*values: Value) -> Value:
-        found = kernel(*aligned(*values))
-        return only_value(found) if all(isinstance(one, pa.Scalar) for one in values) else found
+        result = kernel(*aligned(*values))
+        return (
+            only_value(result) if all(isinstance(value, pa.Scalar) for value in values) else result
+        )
 
     return safe
 
 
 def joined(parts: Sequence[Lists], lost: Mask) -> pa.Array:
     """Put the lists of each row behind one another."""
-    shifts = np.cumsum([0, *(len(one.values) for one in parts)])
-    starts = np.column_stack([one.starts + at for one, at in zip(parts, shifts[:-1], strict=True)])
-    lengths = np.column_stack([one.lengths for one in parts])
-    values = pa.concat_arrays([one.values for one in parts])
+    shifts = np.cumsum([0, *(len(part.values) for part in parts)])
+    starts = np.column_stack(
+        [part.starts + shift for part, shift in zip(parts, shifts[:-1], strict=True)]
+    )
+    lengths = np.column_stack([part.lengths for part in parts])
+    values = pa.concat_arrays([part.values for part in parts])
     places = ragged_indices(starts.ravel(), lengths.ravel())
     return closed(values.take(pa.array(places)), lengths.sum(axis=1), lost)
 

@@ -35,16 +35,16 @@ from lance_nb.table.predicate.sql_text import Bulk
 
 def chain_of(node: Any, key: str) -> list[Any]:
     """List the operands of nested ANDs (or ORs), in order, without recursion."""
-    found, waiting = [], [node]
+    operands, waiting = [], [node]
     while waiting:
-        one = waiting.pop()
-        while one.key == "paren":
-            one = one.this
-        if one.key == key:
-            waiting += [one.expression, one.this]
+        operand = waiting.pop()
+        while operand.key == "paren":
+            operand = operand.this
+        if operand.key == key:
+            waiting += [operand.expression, operand.this]
         else:
-            found.append(one)
-    return found
+            operands.append(operand)
+    return operands
 
 
 def negation(operand: Expression) -> Expression:
@@ -72,7 +72,7 @@ def like(
     """Bind LIKE and ILIKE."""
     if escape != "\\":
         raise PredicateError("LIKE escapes by a backslash only")
-    value, pattern = (text(one, name=name) for one in operands)
+    value, pattern = (text(operand, name=name) for operand in operands)
     kernel = partial(comparison.like, ignore_case=ignore_case)
     if isinstance(pattern, Literal) and not isinstance(value, Literal):
         return call(name, partial(kernel, pattern=pattern.scalar), value)
@@ -106,14 +106,14 @@ def may_be_null(expression: Expression, schema: pa.Schema) -> bool:
     for node in nodes:
         if isinstance(node, Call):
             nodes += node.operands
-    found: dict[int, bool] = {}
+    memo: dict[int, bool] = {}
     for node in reversed(nodes):
-        found[id(node)] = _node_may_be_null(node, schema, found)
-    return found[id(expression)]
+        memo[id(node)] = _node_may_be_null(node, schema, memo)
+    return memo[id(expression)]
 
 
-def _node_may_be_null(node: Expression, schema: pa.Schema, found: dict[int, bool]) -> bool:
-    """Tell it of one node; ``found`` has its operands by identity."""
+def _node_may_be_null(node: Expression, schema: pa.Schema, memo: dict[int, bool]) -> bool:
+    """Tell it of one node; ``memo`` has its operands by identity."""
     if isinstance(node, Literal):
         return not node.scalar.is_valid
     if isinstance(node, Column):
@@ -121,7 +121,7 @@ def _node_may_be_null(node: Expression, schema: pa.Schema, found: dict[int, bool
     name = node.name
     if name == "IS NULL":
         return False
-    nullable = [found[id(operand)] for operand in node.operands]
+    nullable = [memo[id(operand)] for operand in node.operands]
     if name in _FIRST_VALUE:
         return all(nullable)
     if name == "nvl2":
@@ -162,18 +162,18 @@ def literal_value(is_text: bool, text: str) -> Literal:
 
 def in_bulk(value: Expression, bulk: Bulk) -> Expression | None:
     """Bind IN of a long list of integers or texts at once, None where the list is neither."""
-    given = [text for is_text, text in bulk if is_text or text.upper() != "NULL"]
+    texts = [text for is_text, text in bulk if is_text or text.upper() != "NULL"]
     kinds = {is_text for is_text, text in bulk if is_text or text.upper() != "NULL"}
     try:
         if pt.is_integer(value.type) and kinds == {False}:
-            members = comparison.array_of([int(text) for text in given], value.type)
+            members = comparison.array_of([int(text) for text in texts], value.type)
         elif (pt.is_string(value.type) or pt.is_large_string(value.type)) and kinds == {True}:
-            members = comparison.array_of(given, value.type)
+            members = comparison.array_of(texts, value.type)
         else:
             return None
     except (ValueError, OverflowError, pa.ArrowException):
         return None
-    has_null = len(given) < len(bulk)
+    has_null = len(texts) < len(bulk)
     return call("IN", partial(comparison.in_set, members=members, has_null=has_null), value)
 
 
@@ -182,7 +182,7 @@ def in_members(
 ) -> Expression:
     """Bind IN: one look-up for the literals of each type, an OR for what is no literal."""
     sets: dict[pa.DataType, list[pa.Scalar]] = {}
-    others = []
+    other_parts = []
     for member in members:
         fitted = member
         if isinstance(member, Literal) and not isinstance(value, Literal):
@@ -192,16 +192,16 @@ def in_members(
         if isinstance(fitted, Literal) and type_ is not None:
             sets.setdefault(type_, []).append(fitted.scalar)
         else:
-            others.append(call("IN", comparison.equal, *unify(value, fitted)))
+            other_parts.append(call("IN", comparison.equal, *unify(value, fitted)))
     for type_, scalars in sets.items():
         array, has_null = comparison.members_of(scalars, type_)
         kernel = partial(comparison.in_set, members=array, has_null=has_null)
-        others.append(call("IN", kernel, cast(value, type_)))
+        other_parts.append(call("IN", kernel, cast(value, type_)))
     if all(is_null_literal(member) for member in members):
         return Literal(scalar_of(None, pa.bool_()))
-    if len(others) == 1:
-        return others[0]
-    return call("IN", comparison.any_of, *others, folds=True)
+    if len(other_parts) == 1:
+        return other_parts[0]
+    return call("IN", comparison.any_of, *other_parts, folds=True)
 
 
 def _looked_up_type(value: Expression, member: Expression) -> pa.DataType | None:
@@ -222,11 +222,11 @@ def join_equalities(parts: Sequence[Expression]) -> list[Expression]:
         column, literal = _equality(part)
         if column is not None and literal is not None:
             groups.setdefault(column, []).append(literal)
-    joined = {column for column, found in groups.items() if len(found) >= _SHORTEST_SET}
-    kept = [part for part in parts if _equality(part)[0] not in joined]
+    joined = {column for column, members in groups.items() if len(members) >= _SHORTEST_SET}
+    unjoined = [part for part in parts if _equality(part)[0] not in joined]
     return [
-        *kept,
-        *(in_members(column, found) for column, found in groups.items() if column in joined),
+        *unjoined,
+        *(in_members(column, members) for column, members in groups.items() if column in joined),
     ]
 
 

@@ -66,9 +66,11 @@ def numpy_kernel(function: Callable[..., Any], type_: pa.DataType | None = None)
     def kernel(*values: Value) -> Value:
         arrays = aligned(*values)
         with np.errstate(all="ignore"):
-            found = with_nulls_of(function(*map(to_numpy, arrays)), *arrays)
-        found = found.cast(type_ or values[0].type)
-        return only_value(found) if all(isinstance(one, pa.Scalar) for one in values) else found
+            result = with_nulls_of(function(*map(to_numpy, arrays)), *arrays)
+        result = result.cast(type_ or values[0].type)
+        return (
+            only_value(result) if all(isinstance(value, pa.Scalar) for value in values) else result
+        )
 
     return kernel
 
@@ -91,15 +93,15 @@ def _with_nan(kernel: Kernel, sign32: int, sign64: int) -> Kernel:
     def signed(value: Value) -> Value:
         import pyarrow.compute as pc
 
-        found = kernel(value)
+        result = kernel(value)
         sign = sign32 if pt.is_float32(value.type) else sign64
-        infinity = scalar_of(np.inf, found.type)
+        infinity = scalar_of(np.inf, result.type)
         # In the total order, only NaNs of the other sign lie beyond an infinity.
-        others = less(infinity, found) if sign < 0 else less(found, pc.negate(infinity))
-        if not pc.any(others).as_py():
-            return found
-        wrong = pc.fill_null(pc.and_not(others, pc.is_nan(value)), False)
-        return pc.if_else(wrong, scalar_of(np.copysign(np.nan, sign), found.type), found)
+        is_outside = less(infinity, result) if sign < 0 else less(result, pc.negate(infinity))
+        if not pc.any(is_outside).as_py():
+            return result
+        wrong = pc.fill_null(pc.and_not(is_outside, pc.is_nan(value)), False)
+        return pc.if_else(wrong, scalar_of(np.copysign(np.nan, sign), result.type), result)
 
     return signed
 
@@ -129,8 +131,8 @@ def _atanh(value: Any) -> Any:
 
 
 def _signum(value: Any) -> Any:
-    found = np.sign(value)
-    return np.where(np.isnan(value), value.dtype.type(np.nan), found)
+    signs = np.sign(value)
+    return np.where(np.isnan(value), value.dtype.type(np.nan), signs)
 
 
 def _degrees(value: Any) -> Any:
@@ -158,20 +160,20 @@ def _log(name: str, operands: Sequence[Expression]) -> Expression:
     value = floating(operands[-1], name=name)
     if half:
         value = cast(value, pa.float32())
-    given = operands[0] if len(operands) == 2 else Literal(scalar_of(10.0))
-    base = cast(floating(given, name=name), value.type)
+    base_operand = operands[0] if len(operands) == 2 else Literal(scalar_of(10.0))
+    base = cast(floating(base_operand, name=name), value.type)
 
     def kernel(base: Value, value: Value) -> Value:
         import pyarrow.compute as pc
 
         return pc.divide(_ln(value), _ln(base))
 
-    found = call(name, kernel, base, value)
-    return cast(found, pa.float16()) if half else found
+    logarithm = call(name, kernel, base, value)
+    return cast(logarithm, pa.float16()) if half else logarithm
 
 
 def _power(name: str, operands: Sequence[Expression]) -> Expression:
-    base, exponent = (numeric(one, name=name) for one in operands)
+    base, exponent = (numeric(operand, name=name) for operand in operands)
     if pt.is_decimal(base.type) and pt.is_integer(exponent.type):
         return call(name, per_row(_decimal_power(base.type), base.type), base, exponent)
     if pt.is_decimal(base.type):
@@ -187,19 +189,19 @@ def _power(name: str, operands: Sequence[Expression]) -> Expression:
 
     if isinstance(exponent, Literal) and exponent.scalar.is_valid and exponent.scalar.as_py() == 1:
         return cast(base, pa.float64())  # a NaN keeps its sign
-    return call(name, kernel, *(cast(one, pa.float64()) for one in (base, exponent)))
+    return call(name, kernel, *(cast(operand, pa.float64()) for operand in (base, exponent)))
 
 
 def _decimal_power(type_: pa.DataType) -> Callable[[Decimal, int], Decimal]:
     """Raise a decimal to a whole power; digits that its type lacks are cut off."""
-    one = 10**type_.scale
+    unit = 10**type_.scale
 
     def power(base: Decimal, exponent: int) -> Decimal:
         whole = int(base.scaleb(type_.scale))
         if exponent < 0 or abs(whole).bit_length() * exponent > _DECIMAL_BITS_MAX:
             raise pa.ArrowInvalid(f"power: {base} ** {exponent} does not fit {type_}")
-        found = one if exponent == 0 else _cut(whole**exponent, one ** (exponent - 1))
-        return Decimal(found).scaleb(-type_.scale)
+        power_value = unit if exponent == 0 else _cut(whole**exponent, unit ** (exponent - 1))
+        return Decimal(power_value).scaleb(-type_.scale)
 
     return power
 
@@ -208,15 +210,15 @@ _DECIMAL_BITS_MAX = 1024
 
 
 def _cut(dividend: int, divisor: int) -> int:
-    found = abs(dividend) // divisor
-    return found if dividend >= 0 else -found
+    quotient = abs(dividend) // divisor
+    return quotient if dividend >= 0 else -quotient
 
 
 def _alike(operands: Sequence[Expression], *, name: str) -> list[Expression]:
     """Return operands in one float type: float64 where one is that or a decimal, else float32."""
-    wide = any(pt.is_float64(one.type) or pt.is_decimal(one.type) for one in operands)
-    bound = [numeric(one, name=name) for one in operands]
-    return [cast(one, pa.float64() if wide else pa.float32()) for one in bound]
+    wide = any(pt.is_float64(operand.type) or pt.is_decimal(operand.type) for operand in operands)
+    bound = [numeric(operand, name=name) for operand in operands]
+    return [cast(operand, pa.float64() if wide else pa.float32()) for operand in bound]
 
 
 def _atan2(name: str, operands: Sequence[Expression]) -> Expression:
@@ -229,8 +231,8 @@ def _nanvl(name: str, operands: Sequence[Expression]) -> Expression:
 
         return pc.if_else(pc.is_nan(value), other, value)
 
-    found = call(name, kernel, *_alike(operands, name=name))
-    return cast(found, pa.float16()) if all(map(_fits_float16, operands)) else found
+    result = call(name, kernel, *_alike(operands, name=name))
+    return cast(result, pa.float16()) if all(map(_fits_float16, operands)) else result
 
 
 def _fits_float16(operand: Expression) -> bool:
@@ -252,11 +254,11 @@ def _powers_of_ten(dtype: type[np.floating[Any]]) -> Any:
     powers = []
     with np.errstate(over="ignore"):
         for count in range(_DIGITS_MAX + 1):
-            found, factor, rest = dtype(1), dtype(10), count
-            while rest:
-                found = found * factor if rest & 1 else found
-                factor, rest = factor * factor, rest >> 1
-            powers.append(found)
+            power, factor, exponent = dtype(1), dtype(10), count
+            while exponent:
+                power = power * factor if exponent & 1 else power
+                factor, exponent = factor * factor, exponent >> 1
+            powers.append(power)
         whole = np.array(powers, dtype)
         return np.concatenate([dtype(1) / whole[:0:-1], whole])
 
@@ -296,21 +298,21 @@ def _round(name: str, operands: Sequence[Expression]) -> Expression:
     )
 
 
-def _rounded_decimal(name: str, value: Expression, given: Sequence[Expression]) -> Expression:
+def _rounded_decimal(name: str, value: Expression, operands: Sequence[Expression]) -> Expression:
     digits = 0
-    if given:
-        bound = _digits(given[0], name=name)
+    if operands:
+        bound = _digits(operands[0], name=name)
         if not isinstance(bound, Literal) or not bound.scalar.is_valid:
             raise PredicateError(f"{name} of a decimal needs its number of digits as a literal")
         digits = bound.scalar.as_py()
-    kept = min(max(digits, 0), value.type.scale)
+    scale = min(max(digits, 0), value.type.scale)
     make = pa.decimal128 if pt.is_decimal128(value.type) else pa.decimal256
 
     def kernel(rows: Value) -> Value:
         import pyarrow.compute as pc
 
-        found = pc.round(rows, ndigits=digits, round_mode="half_towards_infinity")
-        return found.cast(make(value.type.precision, kept))
+        rounded = pc.round(rows, ndigits=digits, round_mode="half_towards_infinity")
+        return rounded.cast(make(value.type.precision, scale))
 
     return call(name, kernel, value)
 
@@ -366,7 +368,9 @@ def _abs(name: str, operands: Sequence[Expression]) -> Expression:
 
 def _extreme(name: str, operands: Sequence[Expression]) -> Expression:
     kernel = partial(extreme, largest=name == "greatest")
-    return as_float16(call(name, kernel, *unify_all([plain(one) for one in operands])), operands)
+    return as_float16(
+        call(name, kernel, *unify_all([plain(operand) for operand in operands])), operands
+    )
 
 
 def _coalesce(name: str, operands: Sequence[Expression]) -> Expression:
@@ -375,16 +379,18 @@ def _coalesce(name: str, operands: Sequence[Expression]) -> Expression:
 
         return pc.coalesce(*values)
 
-    return as_float16(call(name, kernel, *unify_all([plain(one) for one in operands])), operands)
+    return as_float16(
+        call(name, kernel, *unify_all([plain(operand) for operand in operands])), operands
+    )
 
 
 def _nvl(name: str, operands: Sequence[Expression]) -> Expression:
     """Bind nvl, which knows neither decimals nor a type for both uint64 and signed integers."""
-    bound = [plain(one) for one in operands]
+    bound = [plain(operand) for operand in operands]
     type_ = unify_all(bound)[0].type
     if pt.is_decimal(type_):
-        is_whole = all(pt.is_integer(one.type) for one in bound)
-        bound = [cast(one, pa.float32() if is_whole else pa.float64()) for one in bound]
+        is_whole = all(pt.is_integer(operand.type) for operand in bound)
+        bound = [cast(operand, pa.float32() if is_whole else pa.float64()) for operand in bound]
     return _coalesce(name, bound)
 
 
@@ -401,8 +407,8 @@ def _nullif(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _nvl2(name: str, operands: Sequence[Expression]) -> Expression:
-    given, value, other = unify_all([plain(one) for one in operands])
-    return choose(name, [(call(name, _is_valid, given), value)], other)
+    test, value, other = unify_all([plain(operand) for operand in operands])
+    return choose(name, [(call(name, _is_valid, test), value)], other)
 
 
 def _is_valid(value: Value) -> Value:
@@ -416,27 +422,29 @@ def choose(
 ) -> Expression:
     """Bind CASE: the value of the first branch whose test is true."""
     values = unify_all([*(plain(value) for _, value in branches), plain(otherwise)])
-    found = values[-1]
+    result = values[-1]
 
-    def kernel(test: Value, value: Value, rest: Value) -> Value:
+    def kernel(test: Value, value: Value, default: Value) -> Value:
         import pyarrow.compute as pc
 
-        return pc.if_else(pc.fill_null(test, False), value, rest)
+        return pc.if_else(pc.fill_null(test, False), value, default)
 
     for (test, _), value in zip(reversed(branches), reversed(values[:-1]), strict=True):
-        found = call(name, kernel, test, value, found)
-    return as_float16(found, [*(value for _, value in branches), otherwise])
+        result = call(name, kernel, test, value, result)
+    return as_float16(result, [*(value for _, value in branches), otherwise])
 
 
 def _whole(function: Callable[..., Any]) -> Binder:
     """Make a binder of a numpy function of int64."""
 
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
-        bound = [numeric(one, name=name) for one in operands]
-        for given, one in zip(operands, bound, strict=True):
-            if not pt.is_integer(one.type) and not pt.is_null(given.type):
-                raise PredicateError(f"{name} needs whole numbers, not {given.type}; write a cast")
-        wide = [cast(one, pa.int64()) for one in bound]
+        bound = [numeric(operand, name=name) for operand in operands]
+        for operand, bound_operand in zip(operands, bound, strict=True):
+            if not pt.is_integer(bound_operand.type) and not pt.is_null(operand.type):
+                raise PredicateError(
+                    f"{name} needs whole numbers, not {operand.type}; write a cast"
+                )
+        wide = [cast(operand, pa.int64()) for operand in bound]
         return call(name, numpy_kernel(function, pa.int64()), *wide)
 
     return bind
@@ -451,17 +459,17 @@ def _gcd(left: Any, right: Any) -> Any:
 
 
 def _lcm(left: Any, right: Any) -> Any:
-    one, other = _magnitudes(left, right)
-    part = one // np.maximum(np.gcd(one, other), 1)
+    left_magnitudes, other = _magnitudes(left, right)
+    part = left_magnitudes // np.maximum(np.gcd(left_magnitudes, other), 1)
     if np.any((other > 0) & (part > _INT64_MAX // np.maximum(other, 1))):
         raise pa.ArrowInvalid("lcm: a result is outside of int64")
     return (part * other).view(np.int64)
 
 
-def _as_signed(name: str, found: Any) -> Any:
-    if found.size and int(found.max()) > _INT64_MAX:
+def _as_signed(name: str, result: Any) -> Any:
+    if result.size and int(result.max()) > _INT64_MAX:
         raise pa.ArrowInvalid(f"{name}: a result is outside of int64")
-    return found.view(np.int64)
+    return result.view(np.int64)
 
 
 def _factorial(values: Any) -> Any:

@@ -41,17 +41,17 @@ def _of_one(function: Callable[..., Any], type_: pa.DataType) -> Binder:
     """Make a binder of a function of one text, a column or not, and of literals after it."""
 
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
-        rest = [literal_of(one, name=name) for one in operands[1:]]
-        if None in rest:
+        literals = [literal_of(operand, name=name) for operand in operands[1:]]
+        if None in literals:
             return Literal(scalar_of(None, type_))
-        kernel = per_distinct(lambda value: function(value, *rest), type_)
+        kernel = per_distinct(lambda value: function(value, *literals), type_)
         return call(name, kernel, cast(text(operands[0], name=name), pa.large_string()))
 
     return bind
 
 
-def _contains_tokens(value: str, wanted: str) -> bool:
-    return set(_TOKEN.findall(wanted)) <= set(_TOKEN.findall(value))
+def _contains_tokens(value: str, tokens: str) -> bool:
+    return set(_TOKEN.findall(tokens)) <= set(_TOKEN.findall(value))
 
 
 def _levenshtein(value: str, other: str) -> int:
@@ -61,9 +61,12 @@ def _levenshtein(value: str, other: str) -> int:
     row = list(range(len(other) + 1))
     for place, letter in enumerate(value, 1):
         before, row[0] = row[0], place
-        for at, wanted in enumerate(other, 1):
-            cost = before + (letter != wanted)
-            before, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, cost)
+        for row_number, character in enumerate(other, 1):
+            cost = before + (letter != character)
+            before, row[row_number] = (
+                row[row_number],
+                min(row[row_number] + 1, row[row_number - 1] + 1, cost),
+            )
     return row[-1]
 
 
@@ -71,7 +74,7 @@ def _find_in_set(name: str, operands: Sequence[Expression]) -> Expression:
     """Bind find_in_set(word, 'a,b,c'): either side may be the column."""
     if isinstance(operands[0], Literal):
         word = literal_of(operands[0], name=name)
-        swapped = _of_one(lambda words, one: _place_in(one, words), pa.int32())
+        swapped = _of_one(lambda words, text: _place_in(text, words), pa.int32())
         return swapped(name, [operands[1], Literal(scalar_of(word))])
     return _of_one(_place_in, pa.int32())(name, operands)
 
@@ -95,7 +98,7 @@ def _instr(name: str, operands: Sequence[Expression]) -> Expression:
         raise PredicateError(f"{name} needs a pattern in quotes")
     try:
         regex = Regex(pattern or "")
-        regex.found(scalar_of(""))
+        regex.matches(scalar_of(""))
     except pa.ArrowInvalid as exc:
         raise PredicateError(f"{name}: {pattern!r} is no regular expression: {exc}") from exc
     if pattern == "":
@@ -103,8 +106,8 @@ def _instr(name: str, operands: Sequence[Expression]) -> Expression:
 
     def place(value: str, _: str, start: int = 1) -> int:
         before = max(start - 1, 0)
-        found = regex.place(value[before:]) if value else -1
-        return 0 if found < 0 else before + found + 1
+        position = regex.place(value[before:]) if value else -1
+        return 0 if position < 0 else before + position + 1
 
     return _of_one(place, pa.int64())(name, operands)
 
@@ -134,7 +137,7 @@ def _pattern(name: str, operands: Sequence[Expression], place: int) -> tuple[Reg
         return None, flags or ""
     pattern = f"(?{inside}){pattern}" if inside else pattern
     regex = Regex(pattern)
-    regex.found(scalar_of(""))  # a pattern that is none is found now, not with the first row
+    regex.matches(scalar_of(""))  # a pattern that is none is found now, not with the first row
     return regex, flags or ""
 
 
@@ -144,7 +147,7 @@ def regexp_test(name: str, operands: Sequence[Expression]) -> Expression:
     pattern, _ = _pattern(name, operands, 2)
     if pattern is None:
         return Literal(scalar_of(None, pa.bool_()))
-    return call(name, pattern.found, value)
+    return call(name, pattern.matches, value)
 
 
 def _regexp_match(name: str, operands: Sequence[Expression]) -> Expression:
@@ -173,10 +176,10 @@ class RegexpMatch:
             odd = self.pattern.beyond_ascii(texts)
             if odd.any():
                 return self._each(value, texts, odd)
-        found = pc.extract_regex(value, pattern=self._named)
-        if isinstance(found, pa.Scalar):
-            return scalar_of(list(found.as_py().values()) if found.is_valid else None, type_)
-        rows = one_array(found)
+        pieces = pc.extract_regex(value, pattern=self._named)
+        if isinstance(pieces, pa.Scalar):
+            return scalar_of(list(pieces.as_py().values()) if pieces.is_valid else None, type_)
+        rows = one_array(pieces)
         groups = [rows.field(place).cast(pa.string()) for place in range(rows.type.num_fields)]
         count = len(groups)
         each = np.arange(len(rows) * count)
@@ -188,14 +191,14 @@ class RegexpMatch:
         """Tell whether the pattern is found, which is what a condition asks; never null."""
         import pyarrow.compute as pc
 
-        return pc.fill_null(self.pattern.found(value), False)
+        return pc.fill_null(self.pattern.matches(value), False)
 
     def _each(self, value: Value, texts: pa.Array, odd: Mask) -> Value:
         usual = self(texts.filter(pa.array(~odd)))
         rows = [self.pattern.groups(text) for text in texts.filter(pa.array(odd)).to_pylist()]
         place = np.where(odd, len(usual) + np.cumsum(odd) - 1, np.cumsum(~odd) - 1)
-        found = pa.concat_arrays([usual, pa.array(rows, usual.type)]).take(pa.array(place))
-        return found[0] if isinstance(value, pa.Scalar) else found
+        result = pa.concat_arrays([usual, pa.array(rows, usual.type)]).take(pa.array(place))
+        return result[0] if isinstance(value, pa.Scalar) else result
 
 
 def _with_named_groups(pattern: str) -> str:
@@ -240,9 +243,9 @@ def _regexp_count(name: str, operands: Sequence[Expression]) -> Expression:
             return pc.multiply(pc.fill_null(pc.utf8_length(rows), 0), 0).cast(pa.int64())
         if start == 1:
             return pc.fill_null(pattern.counted(rows), 0)
-        found = pattern.counted(pc.utf8_slice_codeunits(rows, start=start - 1))
+        counts = pattern.counted(pc.utf8_slice_codeunits(rows, start=start - 1))
         is_inside = pc.greater_equal(pc.utf8_length(rows), start - 1)
-        return pc.fill_null(pc.if_else(is_inside, found, 0), 0)
+        return pc.fill_null(pc.if_else(is_inside, counts, 0), 0)
 
     return call(name, kernel, value)
 

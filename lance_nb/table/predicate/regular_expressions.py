@@ -61,7 +61,7 @@ class Regex:
         self.has_boundary = for_re2.has_boundary
         self._looks_around = "\\b" in self.re2.lower()
 
-    def found(self, values: Value) -> Value:
+    def matches(self, values: Value) -> Value:
         """Tell whether the pattern is found in each text."""
         import pyarrow.compute as pc
 
@@ -76,16 +76,18 @@ class Regex:
         """Replace the first matches, all of them for None; the replacement is written as RE2's."""
         import pyarrow.compute as pc
 
-        def one(text: str) -> str:
-            def made(match: re.Match[str]) -> str:
-                return re.sub(r"\\(\d)", lambda found: match[int(found[1])] or "", replacement)
+        def replace_text(text: str) -> str:
+            def expand(match: re.Match[str]) -> str:
+                return re.sub(
+                    r"\\(\d)", lambda reference: match[int(reference[1])] or "", replacement
+                )
 
             # Python also finds an empty match right behind another one; Rust does not.
             parts, done = [], 0
             for number, match in enumerate(self._matches(text)):
                 if number == times:
                     break
-                parts += [text[done : match.start()], made(match)]
+                parts += [text[done : match.start()], expand(match)]
                 done = match.end()
             return "".join([*parts, text[done:]])
 
@@ -95,25 +97,25 @@ class Regex:
             pattern, most = rf"\A((?s:.*?))({self.re2})", None
             made_of = r"\1" + re.sub(r"\\(\d)", _two_groups_on, replacement)
 
-        def many(rows: pa.Array) -> pa.Array:
+        def replace_array(rows: pa.Array) -> pa.Array:
             return pc.replace_substring_regex(
                 rows, pattern=pattern, replacement=made_of, max_replacements=most
             )
 
-        return self._apply(values, many, one, None)
+        return self._apply(values, replace_array, replace_text, None)
 
     def counted(self, values: Value) -> Value:
         """Count the matches, empty ones too; null in a null."""
         import pyarrow.compute as pc
 
-        def many(rows: pa.Array) -> pa.Array:
+        def count_array(rows: pa.Array) -> pa.Array:
             # Arrow's own count takes empty matches inside of characters, and twice at the end.
             marked = pc.replace_substring_regex(rows, pattern=f"({self.re2})", replacement="\\1\0")
-            counts = (pc.count_substring(one, pattern="\0") for one in (marked, rows))
+            counts = (pc.count_substring(texts, pattern="\0") for texts in (marked, rows))
             return pc.subtract(*counts).cast(pa.int64())
 
         return self._apply(
-            values, many, lambda text: sum(1 for _ in self._matches(text)), pa.int64()
+            values, count_array, lambda text: sum(1 for _ in self._matches(text)), pa.int64()
         )
 
     def place(self, text: str) -> int:
@@ -150,35 +152,37 @@ class Regex:
 
     def _matches(self, text: str) -> list[re.Match[str]]:
         self.check_cost(text)
-        found: list[re.Match[str]] = []
+        matches: list[re.Match[str]] = []
         for match in self._python.finditer(text):
             is_empty = match.start() == match.end()
-            if not (is_empty and found and found[-1].end() == match.start()):
-                found.append(match)
-        return found
+            if not (is_empty and matches and matches[-1].end() == match.start()):
+                matches.append(match)
+        return matches
 
     def _apply(
         self,
         values: Value,
-        many: Callable[[pa.Array], pa.Array],
-        one: Callable[[str], Any],
+        array_kernel: Callable[[pa.Array], pa.Array],
+        text_kernel: Callable[[str], Any],
         type_: pa.DataType | None,
     ) -> Value:
         if not self.has_boundary:
-            return many(values)
+            return array_kernel(values)
 
         def kernel(rows: pa.Array) -> pa.Array:
             odd = self.beyond_ascii(rows)
             if not odd.any():
-                return many(rows)
+                return array_kernel(rows)
             texts = rows.filter(pa.array(odd)).to_pylist()
             for text in texts:
                 self.check_cost(text)
-            usual = many(rows.filter(pa.array(~odd)))
-            other = pa.array([one(text) for text in texts], usual.type if type_ is None else type_)
-            both = pa.concat_arrays([usual, other.cast(usual.type)])
+            usual = array_kernel(rows.filter(pa.array(~odd)))
+            other = pa.array(
+                [text_kernel(text) for text in texts], usual.type if type_ is None else type_
+            )
+            merged = pa.concat_arrays([usual, other.cast(usual.type)])
             place = np.where(odd, len(usual) + np.cumsum(odd) - 1, np.cumsum(~odd) - 1)
-            return both.take(pa.array(place))
+            return merged.take(pa.array(place))
 
         return arrays_kernel(kernel)(values)
 
@@ -286,10 +290,10 @@ class _Writer:
         if code is not None:
             self._at = code.end()
             return self._character(int(code[1] or code[2], 16))
-        found = _PROPERTY.match(self._pattern, self._at)
-        if found is not None:
-            self._at = found.end()
-            return found[0] if not self._is_python else f"[{self._property(found)}]"
+        match = _PROPERTY.match(self._pattern, self._at)
+        if match is not None:
+            self._at = match.end()
+            return match[0] if not self._is_python else f"[{self._property(match)}]"
         self._at += 2
         return f"\\{word}"
 
@@ -309,8 +313,8 @@ class _Writer:
         return "".join(parts) + "]"
 
     def _member(self) -> str:
-        pattern, at = self._pattern, self._at
-        posix = re.compile(r"\[:(\^?)([a-z]+):\]").match(pattern, at)
+        pattern, position = self._pattern, self._at
+        posix = re.compile(r"\[:(\^?)([a-z]+):\]").match(pattern, position)
         if posix is not None:
             self._at = posix.end()
             if not self._is_python:
@@ -318,26 +322,26 @@ class _Writer:
             if posix[1] or posix[2] not in _POSIX:
                 raise re.error(f"the class {posix[0]} is not supported")
             return _POSIX[posix[2]]
-        if pattern[at] == "[" or pattern[at : at + 2] in {"&&", "--", "~~"}:
+        if pattern[position] == "[" or pattern[position : position + 2] in {"&&", "--", "~~"}:
             raise PredicateError(
                 f"the pattern {pattern!r} has a class made of classes, which is not supported; "
                 "write one class, or alternatives: (?:[ab]|[cd])"
             )
-        if pattern[at] != "\\":
+        if pattern[position] != "\\":
             self._at += 1
-            return pattern[at]
-        word = pattern[at + 1 : at + 2]
+            return pattern[position]
+        word = pattern[position + 1 : position + 2]
         if word and word in "wWdDsS":
             self._at += 2
             return self._members(word)
-        code = _CODE.match(pattern, at)
+        code = _CODE.match(pattern, position)
         if code is not None:
             self._at = code.end()
             return self._character(int(code[1] or code[2], 16))
-        found = _PROPERTY.match(pattern, at)
-        if found is not None:
-            self._at = found.end()
-            return found[0] if not self._is_python else self._property(found)
+        match = _PROPERTY.match(pattern, position)
+        if match is not None:
+            self._at = match.end()
+            return match[0] if not self._is_python else self._property(match)
         self._at += 2
         return f"\\{word}"
 
@@ -352,18 +356,18 @@ class _Writer:
             return r"\p{Nd}" if word == "d" else r"\P{Nd}"
         if word == "w" and not self._is_python:
             return r"\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}" + self._ranges(_MORE_WORD)
-        found: Ranges = _SPACES
+        ranges: Ranges = _SPACES
         if lower != "s":
-            found = _word() if lower == "w" else _categories(frozenset({"Nd"}))
-        return self._ranges(found if word == lower else _complement(found))
+            ranges = _word() if lower == "w" else _categories(frozenset({"Nd"}))
+        return self._ranges(ranges if word == lower else _complement(ranges))
 
-    def _property(self, found: re.Match[str]) -> str:
-        name = found[2] or found[3] or ""
-        known = {f"{a}{b}" for a in "LMNPSZC" for b in "ultmodecpfkis"} | set("LMNPSZC")
-        if name not in known:
-            raise re.error(f"the property {found[0]} is not supported")
+    def _property(self, match: re.Match[str]) -> str:
+        name = match[2] or match[3] or ""
+        category_names = {f"{a}{b}" for a in "LMNPSZC" for b in "ultmodecpfkis"} | set("LMNPSZC")
+        if name not in category_names:
+            raise re.error(f"the property {match[0]} is not supported")
         codes = _categories(frozenset({name}))
-        is_negated = (found[0][1] == "P") != bool(found[1])
+        is_negated = (match[0][1] == "P") != bool(match[1])
         return self._ranges(_complement(codes) if is_negated else codes)
 
     def _character(self, code: int) -> str:
@@ -391,15 +395,15 @@ def _categories(names: frozenset[str]) -> Ranges:
         code
         for code in range(0x110000)
         if not 0xD800 <= code < 0xE000
-        and ((found := unicodedata.category(chr(code))) in names or found[0] in names)
+        and ((category := unicodedata.category(chr(code))) in names or category[0] in names)
     ]
     return _joined(np.array(codes, np.int64))
 
 
 @cache
 def _word() -> Ranges:
-    found = [*_categories(_WORD_CATEGORIES), *_MORE_WORD]
-    codes = np.unique(np.concatenate([np.arange(a, b + 1) for a, b in found]))
+    ranges = [*_categories(_WORD_CATEGORIES), *_MORE_WORD]
+    codes = np.unique(np.concatenate([np.arange(a, b + 1) for a, b in ranges]))
     return _joined(codes)
 
 
@@ -412,14 +416,14 @@ def _joined(codes: np.ndarray[Any, Any]) -> Ranges:
 @cache
 def _complement(ranges: Ranges) -> Ranges:
     """Return all other characters; no half of a pair is one."""
-    found, start = [], 0
+    gaps, start = [], 0
     for first, last in sorted([*ranges, (0xD800, 0xDFFF)]):
         if start < first:
-            found.append((start, first - 1))
+            gaps.append((start, first - 1))
         start = max(start, last + 1)
     if start < 0x110000:
-        found.append((start, 0x10FFFF))
-    return tuple(found)
+        gaps.append((start, 0x10FFFF))
+    return tuple(gaps)
 
 
 def _two_groups_on(group: re.Match[str]) -> str:

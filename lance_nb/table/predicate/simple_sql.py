@@ -85,14 +85,14 @@ def parse_simple(text: str) -> Node | None:
     tokens: list[_Token] = []
     place = 0
     while len(tokens) < TOKENS_MAX:
-        found = _TOKEN.match(text, place)
-        if found is None:
+        match = _TOKEN.match(text, place)
+        if match is None:
             return None
-        kind = str(found.lastgroup)
-        tokens.append((kind, found[kind], found.start(kind)))
+        kind = str(match.lastgroup)
+        tokens.append((kind, match[kind], match.start(kind)))
         if kind == "end":
             break
-        place = found.end()
+        place = match.end()
     else:
         return None
     try:
@@ -111,33 +111,33 @@ class _Parser:
 
     def condition_to_the_end(self) -> Node:
         """Read the whole text. Raises PredicateError."""
-        found = self._condition()
+        condition = self._condition()
         if self._tokens[self._at][0] != "end":
             raise _not_simple()
-        return found
+        return condition
 
     def _condition(self) -> Node:
         return self._chain("OR", lambda: self._chain("AND", self._test))
 
     def _chain(self, word: str, operand: Callable[[], Node]) -> Node:
-        found = operand()
+        node = operand()
         while self._accepts(word):
-            found = Node(word.lower(), found, operand())
-        return found
+            node = Node(word.lower(), node, operand())
+        return node
 
     def _test(self) -> Node:
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise _not_simple()
         if self._accepts("NOT"):
-            found = Node("not", self._test())
+            node = Node("not", self._test())
         elif self._accepts("("):
-            found = Node("paren", self._condition())
+            node = Node("paren", self._condition())
             self._expect(")")
         else:
-            found = self._comparison()
+            node = self._comparison()
         self._depth -= 1
-        return found
+        return node
 
     def _comparison(self) -> Node:
         left = self._operand()
@@ -172,10 +172,10 @@ class _Parser:
         return left
 
     def _operand(self) -> Node:
-        found = self._value()
+        node = self._value()
         while self._accepts("%"):
-            found = Node("mod", found, self._value())
-        return found
+            node = Node("mod", node, self._value())
+        return node
 
     def _value(self) -> Node:
         kind, text, place = self._tokens[self._at]
@@ -229,5 +229,5 @@ def _not_simple() -> PredicateError:
     return PredicateError("not a simple condition")  # nobody sees it: sqlglot reads the text
 
 
-def _negated(found: Node, negated: bool) -> Node:
-    return Node("not", found) if negated else found
+def _negated(node: Node, negated: bool) -> Node:
+    return Node("not", node) if negated else node

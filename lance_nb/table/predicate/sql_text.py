@@ -74,7 +74,7 @@ def parse_statements(text: str, dialect: str | type[Dialect]) -> list[Any]:
             f"the SQL statement of {len(text):,} characters is nested too deeply: it needs more "
             f"than {CALLS_MAX:,} nested calls to be read"
         ) from exc
-    return [one for one in trees if one is not None]
+    return [tree for tree in trees if tree is not None]
 
 
 def _with_room(function: Callable[[], T]) -> T:
@@ -241,9 +241,9 @@ def with_quoted_columns(text: str, names: Collection[str]) -> str:
         return text
     parts, done, before = [], 0, ""
     tokens = [
-        Token(str(found.lastgroup), found[0], found.start())
-        for found in islice(_TOKEN.finditer(text), TOKENS_READ_MAX)
-        if found.lastgroup != "space"
+        Token(str(token.lastgroup), token[0], token.start())
+        for token in islice(_TOKEN.finditer(text), TOKENS_READ_MAX)
+        if token.lastgroup != "space"
     ]
     for place, token in enumerate(tokens):
         after = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
@@ -292,12 +292,12 @@ def problem_of(exc: Exception, short: str) -> str:
         return "a quote is not closed"
     first = errors[0]
     line, column = first.get("line"), first.get("col")
-    what = str(first.get("description", "")).split("<Token")[0].rstrip(" .")
-    what = re.sub(r"Required keyword: '(\w+)' missing for .*", "an operand is missing", what)
+    problem = str(first.get("description", "")).split("<Token")[0].rstrip(" .")
+    problem = re.sub(r"Required keyword: '(\w+)' missing for .*", "an operand is missing", problem)
     near = str(first.get("highlight") or "").strip()
     place = f" at line {line}, column {column}" if line else ""
     near = f", near {near[:40]!r}" if near else (", at the end" if not short.strip() else "")
-    return f"{what}{place}{near}"
+    return f"{problem}{place}{near}"
 
 
 def shown(text: str, chars_max: int = 120) -> str:
@@ -311,7 +311,7 @@ def lance_dialect() -> type[Dialect]:
     from sqlglot import exp, parser, tokens
     from sqlglot.dialects.dialect import Dialect
 
-    kept = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION")
+    special_functions = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION")
 
     class LanceSql(Dialect):
         """SQL as Lance's filters speak it."""
@@ -331,12 +331,14 @@ def lance_dialect() -> type[Dialect]:
         class Parser(parser.Parser):
             # Before its version 30.18, sqlglot binds % as weakly as +.
             TERM = {  # noqa: RUF012
-                sign: made for sign, made in parser.Parser.TERM.items() if made is not exp.Mod
+                sign: operation
+                for sign, operation in parser.Parser.TERM.items()
+                if operation is not exp.Mod
             }
             FACTOR = {  # noqa: RUF012
-                sign: made
-                for sign, made in (parser.Parser.TERM | parser.Parser.FACTOR).items()
-                if made is exp.Mod or sign in parser.Parser.FACTOR
+                sign: operation
+                for sign, operation in (parser.Parser.TERM | parser.Parser.FACTOR).items()
+                if operation is exp.Mod or sign in parser.Parser.FACTOR
             }
             FUNCTIONS = {}  # noqa: RUF012
             NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
@@ -344,9 +346,9 @@ def lance_dialect() -> type[Dialect]:
                 name: parser.Parser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
             }
             FUNCTION_PARSERS = {  # noqa: RUF012
-                name: found
-                for name, found in parser.Parser.FUNCTION_PARSERS.items()
-                if name in kept
+                name: function_parser
+                for name, function_parser in parser.Parser.FUNCTION_PARSERS.items()
+                if name in special_functions
             }
 
     return LanceSql
@@ -456,9 +458,9 @@ def _chain(tokens: list[Token], start: int, width: int, kind: tuple[str, str]) -
     texts = [token.text for token in name]
     ends = {joint, ")"} if joint == "OR" else {joint, "OR", ")"}
     values: list[tuple[bool, str]] = []
-    after = at = start
-    while [token.text for token in tokens[at : at + width]] == texts:
-        place = at + width
+    after = position = start
+    while [token.text for token in tokens[position : position + width]] == texts:
+        place = position + width
         if place + 1 >= len(tokens) or tokens[place].text != sign:
             break
         literal, place = _literal(tokens, place + 1)
@@ -466,7 +468,7 @@ def _chain(tokens: list[Token], start: int, width: int, kind: tuple[str, str]) -
         if literal is None or follows not in ends:
             break
         values.append(literal)
-        after, at = place, place + 1
+        after, position = place, place + 1
         if follows != joint:
             break
     before = "".join(texts) + (" IN " if joint == "OR" else " NOT IN ")

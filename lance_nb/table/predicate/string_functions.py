@@ -114,8 +114,8 @@ def of_text(function: str, type_: pa.DataType | None = None, **options: Any) -> 
     def kernel(value: Value) -> Value:
         import pyarrow.compute as pc
 
-        found = getattr(pc, function)(value, **options)
-        return found if type_ is None else found.cast(type_)
+        result = getattr(pc, function)(value, **options)
+        return result if type_ is None else result.cast(type_)
 
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         return call(name, kernel, text(operands[0], name=name))
@@ -169,8 +169,8 @@ def _whole(function: Callable[..., pa.Array], type_: pa.DataType, texts: int = 1
 def _bound(kernel: Kernel, texts: int = 1) -> Binder:
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         bound = [
-            text(one, name=name) if place < texts else cast(plain(one), pa.int64())
-            for place, one in enumerate(operands)
+            text(operand, name=name) if place < texts else cast(plain(operand), pa.int64())
+            for place, operand in enumerate(operands)
         ]
         return call(name, kernel, *bound)
 
@@ -187,7 +187,7 @@ def _trim(function: str) -> Binder:
 
 
 def _concat(name: str, operands: Sequence[Expression]) -> Expression:
-    parts = [cast(written(one), pa.string()) for one in operands]
+    parts = [cast(written(operand), pa.string()) for operand in operands]
 
     def kernel(*values: Value) -> Value:
         import pyarrow.compute as pc
@@ -216,10 +216,10 @@ def joined(name: str, left: Expression, right: Expression) -> Expression:
 
 def _concat_ws(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(*values: Value) -> Value:
-        found = text_kernels.concat_ws(aligned(*values))
-        return found[0] if all(isinstance(value, pa.Scalar) for value in values) else found
+        joined = text_kernels.concat_ws(aligned(*values))
+        return joined[0] if all(isinstance(value, pa.Scalar) for value in values) else joined
 
-    return call(name, kernel, *(cast(written(one), pa.string()) for one in operands))
+    return call(name, kernel, *(cast(written(operand), pa.string()) for operand in operands))
 
 
 def _padded(name: str, operands: Sequence[Expression]) -> Expression:

@@ -19,10 +19,10 @@ from lance_nb.table.predicate.type_names import shown_type, type_named
 
 
 def _get_field(name: str, operands: Sequence[Expression]) -> Expression:
-    found = operands[0]
+    result = operands[0]
     for key in operands[1:]:
-        found = child(found, str(literal_of(key, name=name)))
-    return found
+        result = child(result, str(literal_of(key, name=name)))
+    return result
 
 
 def _struct(name: str, operands: Sequence[Expression]) -> Expression:
@@ -33,7 +33,9 @@ def _struct(name: str, operands: Sequence[Expression]) -> Expression:
 def _named_struct(name: str, operands: Sequence[Expression]) -> Expression:
     if len(operands) % 2:
         raise PredicateError(f"{name} takes pairs of a name and a value")
-    return _made(name, [str(literal_of(one, name=name)) for one in operands[::2]], operands[1::2])
+    return _made(
+        name, [str(literal_of(operand, name=name)) for operand in operands[::2]], operands[1::2]
+    )
 
 
 def _made(name: str, names: Sequence[str], operands: Sequence[Expression]) -> Expression:

@@ -33,15 +33,15 @@ from lance_nb.value_classes import dataclass
 MADE_MAX = 1 << 27
 
 
-def check_amounts(counts: npt.NDArray[np.int64], each: int, what: str) -> None:
+def check_amounts(counts: npt.NDArray[np.int64], each: int, subject: str) -> None:
     """Check the length of what each row becomes. Raises ArrowInvalid, a PredicateError then."""
     largest = int(counts.max(initial=0))
     if largest > each:
-        raise pa.ArrowInvalid(f"{what} of {largest:,} is longer than allowed: at most {each:,}")
+        raise pa.ArrowInvalid(f"{subject} of {largest:,} is longer than allowed: at most {each:,}")
     total = int(counts.sum())
     if total > MADE_MAX:
         raise pa.ArrowInvalid(
-            f"{what} for each of {counts.size:,} rows makes {total:,} in all, more than "
+            f"{subject} for each of {counts.size:,} rows makes {total:,} in all, more than "
             f"{MADE_MAX:,}; make it shorter, or look at fewer rows (fragments=)"
         )
 
@@ -129,13 +129,13 @@ def whole(function: Callable[..., pa.Array], type_: pa.DataType) -> Kernel:
         import pyarrow.compute as pc
 
         arrays = aligned(*values)
-        filled = [_filled(one) for one in arrays]
-        found = function(*filled)
-        found = found if found.type == type_ else found.cast(type_)
-        for one in arrays:
-            if one.null_count:
-                found = pc.if_else(one.is_valid(), found, pa.scalar(None, type_))
-        return found[0] if all(isinstance(value, pa.Scalar) for value in values) else found
+        filled = [_filled(array) for array in arrays]
+        result = function(*filled)
+        result = result if result.type == type_ else result.cast(type_)
+        for array in arrays:
+            if array.null_count:
+                result = pc.if_else(array.is_valid(), result, pa.scalar(None, type_))
+        return result[0] if all(isinstance(value, pa.Scalar) for value in values) else result
 
     return kernel
 
@@ -149,8 +149,8 @@ def _filled(array: pa.Array) -> pa.Array:
 
 def numbers_of(array: pa.Array) -> Ints:
     """Return whole numbers, cut to what no text reaches."""
-    found: Ints = np.clip(array.to_numpy(zero_copy_only=False).astype(np.int64), -_FAR, _FAR)
-    return found
+    numbers: Ints = np.clip(array.to_numpy(zero_copy_only=False).astype(np.int64), -_FAR, _FAR)
+    return numbers
 
 
 # --- places ---------------------------------------------------------------------------------------
@@ -194,10 +194,10 @@ def ends_with(texts: pa.Array, pieces: pa.Array) -> pa.Array:
     return _same(points.cut(points.lengths - piece.lengths, points.lengths), piece)
 
 
-def _same(one: Points, other: Points) -> pa.Array:
+def _same(points: Points, other: Points) -> pa.Array:
     import pyarrow.compute as pc
 
-    return pc.equal(text_of(one), text_of(other))
+    return pc.equal(text_of(points), text_of(other))
 
 
 def repeat(texts: pa.Array, counts: pa.Array) -> pa.Array:
@@ -235,7 +235,8 @@ def initcap(texts: pa.Array) -> pa.Array:
     inside[1:] = goes_on[place[:-1]]
     inside[points.offsets[:-1][points.lengths > 0]] = False
     forms = pa.array(
-        [*(one.upper() for one in chars), *(one.lower() for one in chars)], pa.string()
+        [*(character.upper() for character in chars), *(character.lower() for character in chars)],
+        pa.string(),
     )
     pieces = forms.take(pa.array(place + np.where(inside, len(chars), 0)))
     if not len(pieces):
@@ -285,10 +286,10 @@ def concat_ws(values: Sequence[pa.Array]) -> pa.Array:
     between = pc.fill_null(separator, "")
     out = pa.array([""] * len(separator), pa.string())
     begun = pa.array(np.zeros(len(separator), np.bool_))
-    for one in texts:
-        is_there = one.is_valid()
+    for text in texts:
+        is_there = text.is_valid()
         gap = pc.if_else(pc.and_(begun, is_there), between, "")
-        out = pc.binary_join_element_wise(out, gap, pc.fill_null(one, ""), "")
+        out = pc.binary_join_element_wise(out, gap, pc.fill_null(text, ""), "")
         begun = pc.or_(begun, is_there)
     return pc.if_else(separator.is_valid(), out, pa.scalar(None, pa.string()))
 
@@ -304,24 +305,26 @@ def by_pattern(
     ``row`` is the same for one row.
     """
 
-    def function(texts: pa.Array, *others: pa.Array) -> pa.Array:
-        coded = [one.dictionary_encode() for one in others[:count]]
+    def function(texts: pa.Array, *arguments: pa.Array) -> pa.Array:
+        coded = [argument.dictionary_encode() for argument in arguments[:count]]
         key: Ints = np.zeros(len(texts), np.int64)
-        for one in coded:
-            key *= max(len(one.dictionary), 1)
-            key += one.indices.to_numpy(zero_copy_only=False)
+        for encoded in coded:
+            key *= max(len(encoded.dictionary), 1)
+            key += encoded.indices.to_numpy(zero_copy_only=False)
         different = np.unique(key)
-        columns = (texts, *others[count:])
+        columns = (texts, *arguments[count:])
         if different.size > 1 and different.size * _ROWS_PER_PATTERN > key.size:
-            return pa.chunked_array([per_row(row, type_)(texts, *others)]).combine_chunks()
+            return pa.chunked_array([per_row(row, type_)(texts, *arguments)]).combine_chunks()
         if different.size <= 1:
-            patterns = [one[0].as_py() if len(one) else "" for one in others[:count]]
+            patterns = [
+                argument[0].as_py() if len(argument) else "" for argument in arguments[:count]
+            ]
             return with_literals(columns[0], *patterns, *columns[1:])
         order = np.argsort(key, kind="stable")
         parts = []
         for places in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
-            patterns = [one[int(places[0])].as_py() for one in others[:count]]
-            mine = [one.take(pa.array(places)) for one in columns]
+            patterns = [argument[int(places[0])].as_py() for argument in arguments[:count]]
+            mine = [column.take(pa.array(places)) for column in columns]
             parts.append(with_literals(mine[0], *patterns, *mine[1:]).cast(type_))
         return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
 
@@ -362,8 +365,8 @@ def _split_part(texts: pa.Array, delimiter: str, numbers: pa.Array) -> pa.Array:
         ends, values = np.arange(len(texts) + 1, dtype=np.int64), texts
     place = np.where(number > 0, number - 1, np.diff(ends) + number)
     inside = (place >= 0) & (place < np.diff(ends))
-    wanted = pa.array(ends[:-1] + place, mask=~inside)
-    return values.take(wanted).fill_null("")
+    positions = pa.array(ends[:-1] + place, mask=~inside)
+    return values.take(positions).fill_null("")
 
 
 def _split_one(value: str, delimiter: str, number: int) -> str:
@@ -384,9 +387,9 @@ def _translate(texts: pa.Array, source: str, target: str) -> pa.Array:
     is_kept = np.array([table[key] is not None for key in sorted(table)])
     place = np.minimum(np.searchsorted(keys, points.codes), keys.size - 1)
     hit = keys[place] == points.codes
-    kept = ~hit | is_kept[place]
-    codes = np.where(hit, become[place], points.codes)[kept]
-    return text_of(Points(codes, starts_of(kept.astype(np.int64))[points.offsets]))
+    is_copied = ~hit | is_kept[place]
+    codes = np.where(hit, become[place], points.codes)[is_copied]
+    return text_of(Points(codes, starts_of(is_copied.astype(np.int64))[points.offsets]))
 
 
 def _translation(source: str, target: str) -> dict[int, str | None]:

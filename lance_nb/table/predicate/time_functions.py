@@ -92,20 +92,20 @@ def _to_char(name: str, operands: Sequence[Expression]) -> Expression:
     # Rust writes every zone as its offset.
     pieces = re.split(r"(%:z|%Z|%.)", form, flags=re.DOTALL)
     marks = {"%:z": _OFFSET_MARK + "%z", "%Z": _OFFSET_MARK + "%z", "%%": _PERCENT_MARK}
-    form = "".join(marks.get(one, one) for one in pieces)
-    wanted = pa.timestamp(unit, value.type.tz)
+    form = "".join(marks.get(piece, piece) for piece in pieces)
+    timestamp_type = pa.timestamp(unit, value.type.tz)
 
     def kernel(rows: Value) -> Value:
         import pyarrow.compute as pc
 
         finer = _PER_UNIT[unit] < _PER_UNIT[rows.type.unit]
         cut = rows if finer else pc.floor_temporal(rows, unit=_WORDS[unit])
-        made = pc.strftime(cut.cast(wanted), format=form)
+        texts = pc.strftime(cut.cast(timestamp_type), format=form)
         if _PERCENT_MARK in form:
-            made = pc.replace_substring(made, _PERCENT_MARK, "%")
+            texts = pc.replace_substring(texts, _PERCENT_MARK, "%")
         if _OFFSET_MARK not in form:
-            return made
-        return pc.replace_substring_regex(made, _OFFSET_MARK + r"([+-]\d\d)(\d\d)", r"\1:\2")
+            return texts
+        return pc.replace_substring_regex(texts, _OFFSET_MARK + r"([+-]\d\d)(\d\d)", r"\1:\2")
 
     return call(name, kernel, value)
 
@@ -148,19 +148,19 @@ def _make_date(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(*parts: pa.Array) -> pa.Array:
         rows = aligned(*parts)
         lost = np.zeros(len(rows[0]), np.bool_)
-        for one in rows:
-            lost |= np.asarray(one.is_null().to_numpy(zero_copy_only=False))
-        year, month, day = (one.fill_null(1).to_numpy(zero_copy_only=False) for one in rows)
+        for row in rows:
+            lost |= np.asarray(row.is_null().to_numpy(zero_copy_only=False))
+        year, month, day = (part.fill_null(1).to_numpy(zero_copy_only=False) for part in rows)
         wrong = (month < 1) | (month > 12) | (abs(year) > 9999) | (day < 1)
         months = np.where(wrong, 0, (year - 1970) * 12 + month - 1).astype("datetime64[M]")
-        found = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
-        wrong |= found.astype("datetime64[M]") != months
+        dates = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
+        wrong |= dates.astype("datetime64[M]") != months
         if bool((wrong & ~lost).any()):
-            at = int(np.flatnonzero(wrong & ~lost)[0])
-            raise pa.ArrowInvalid(f"{year[at]}-{month[at]}-{day[at]} is no date")
-        return pa.array(found, pa.date32(), mask=lost)
+            position = int(np.flatnonzero(wrong & ~lost)[0])
+            raise pa.ArrowInvalid(f"{year[position]}-{month[position]}-{day[position]} is no date")
+        return pa.array(dates, pa.date32(), mask=lost)
 
-    numbers = [cast(plain(one), pa.int64()) for one in operands]
+    numbers = [cast(plain(operand), pa.int64()) for operand in operands]
     return call(name, arrays_kernel(kernel), *numbers)
 
 
@@ -190,9 +190,9 @@ def _date_bin(name: str, operands: Sequence[Expression]) -> Expression:
         ticks = rows.cast(pa.int64())
         numbers = ticks.fill_null(0).to_numpy(zero_copy_only=False)
         width_ticks, begin = step // per_tick, origin // per_tick
-        found = (numbers - begin) // width_ticks * width_ticks + begin
+        starts = (numbers - begin) // width_ticks * width_ticks + begin
         mask = np.asarray(ticks.is_null().to_numpy(zero_copy_only=False))
-        return pa.array(found, mask=mask).cast(rows.type)
+        return pa.array(starts, mask=mask).cast(rows.type)
 
     return call(name, arrays_kernel(kernel), value)
 
@@ -247,8 +247,8 @@ def _day_of_week(first: int) -> Callable[[Value], Value]:
 
         # dow counts from Sunday, from 0; isodow from Monday, from 1.
         start = 7 if first else 1
-        found = pc.day_of_week(value, count_from_zero=bool(first), week_start=start)
-        return found.cast(pa.int32())
+        days = pc.day_of_week(value, count_from_zero=bool(first), week_start=start)
+        return days.cast(pa.int32())
 
     return kernel
 
@@ -267,8 +267,8 @@ def _seconds(per_second: int) -> Callable[[Value], Value]:
 
         part = pc.multiply(pc.second(value), pa.scalar(per_second))
         nanoseconds = pc.round(pc.multiply(pc.subsecond(value), 1e9)).cast(pa.int64())
-        found = pc.add(part, pc.divide(nanoseconds, _PER_SECOND["nanosecond"] // per_second))
-        return found if per_second == _PER_SECOND["nanosecond"] else found.cast(pa.int32())
+        seconds = pc.add(part, pc.divide(nanoseconds, _PER_SECOND["nanosecond"] // per_second))
+        return seconds if per_second == _PER_SECOND["nanosecond"] else seconds.cast(pa.int32())
 
     return kernel
 
@@ -286,8 +286,8 @@ def _date_trunc(name: str, operands: Sequence[Expression]) -> Expression:
         import pyarrow.compute as pc
 
         local = pc.local_timestamp(rows) if zone else rows
-        found = pc.floor_temporal(local, unit=unit)
-        return with_zone(found, zone) if zone else found
+        floored = pc.floor_temporal(local, unit=unit)
+        return with_zone(floored, zone) if zone else floored
 
     return call(name, kernel, value)
 

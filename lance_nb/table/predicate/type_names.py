@@ -42,7 +42,7 @@ def type_of(node: Any, cast: Any) -> pa.DataType:
     Raises PredicateError for an unknown one, which names the node of the cast.
     """
     name = str(getattr(node.this, "value", node.this)).upper()
-    numbers = [_number(one) for one in node.expressions or ()]
+    numbers = [_number(expression) for expression in node.expressions or ()]
     if name in _TYPES and not numbers:
         return _TYPES[name]
     if name in _TYPES and _TYPES[name] == pa.string():
@@ -121,10 +121,10 @@ class _Parser:
             place = match.end()
 
     def parse(self) -> pa.DataType:
-        found = self._type()
+        data_type = self._type()
         if self._place < len(self._tokens):
             self._refuse(f"unexpected {self._tokens[self._place][1]!r} after the type")
-        return found
+        return data_type
 
     def _refuse(self, problem: str) -> NoReturn:
         shown = self._name if len(self._name) <= 80 else self._name[:79] + "…"
@@ -141,16 +141,16 @@ class _Parser:
     def _next(self, kind: str = "") -> str:
         if self._place >= len(self._tokens):
             self._refuse("it ends too early")
-        found, text = self._tokens[self._place]
-        if kind and found != kind:
+        token, text = self._tokens[self._place]
+        if kind and token != kind:
             self._refuse(f"expected a {kind}, not {text!r}")
         self._place += 1
         return text
 
     def _expect(self, text: str) -> None:
-        found = self._next()
-        if found != text:
-            self._refuse(f"expected {text!r}, not {found!r}")
+        token = self._next()
+        if token != text:
+            self._refuse(f"expected {text!r}, not {token!r}")
 
     def _takes(self, text: str) -> bool:
         if self._peek() != text:
@@ -184,10 +184,10 @@ class _Parser:
         if self._depth > DEPTH_MAX:
             self._refuse(f"it is nested more than {DEPTH_MAX} deep")
         self._expect("(")
-        found: pa.DataType = method(word)
+        data_type: pa.DataType = method(word)
         self._expect(")")
         self._depth -= 1
-        return found
+        return data_type
 
     def _field(self, name: str) -> pa.Field:
         nullable = not self._takes("non-null")
@@ -321,7 +321,8 @@ def shown_type(type_: pa.DataType) -> str:
         return f"Dictionary({shown_type(type_.index_type)}, {shown_type(type_.value_type)})"
     if pt.is_struct(type_):
         fields = (type_.field(number) for number in range(type_.num_fields))
-        return f"Struct({', '.join(f'{_quote(one.name)}: {_shown_field(one)}' for one in fields)})"
+        shown = (f"{_quote(field.name)}: {_shown_field(field)}" for field in fields)
+        return f"Struct({', '.join(shown)})"
     if pt.is_map(type_):
         entries = (
             f'"key": {_shown_field(type_.key_field)}, "value": {_shown_field(type_.item_field)}'

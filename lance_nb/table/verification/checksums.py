@@ -29,30 +29,30 @@ class ChecksumChecks:
         self._done: set[tuple[str, str]] = set()
 
     def fragment(
-        self, snapshot: Snapshot, fragment: Fragment, wanted: Callable[[str], bool]
+        self, snapshot: Snapshot, fragment: Fragment, is_chosen: Callable[[str], bool]
     ) -> Iterator[Finding]:
         """Check the data files of a fragment, blobs included, and its deletion file.
 
-        ``wanted`` is asked for the identity of each.
+        ``is_chosen`` is asked for the identity of each.
         """
         for kind, described in _described(fragment):
             try:
                 inside = _place(described, fragment.id, snapshot.manifest.path)
-                if not wanted(NamedFile(kind, inside).identity):
+                if not is_chosen(NamedFile(kind, inside).identity):
                     continue
                 store, path = snapshot.locations.locate(inside, described.base_id)
                 paths = list(files_beside(self._sums, store, path))
             except LanceError:
                 continue  # reported by the checks of the fragment
-            for one in paths:
-                yield from self._file(store, one, snapshot, fragment.id)
+            for sums_path in paths:
+                yield from self._file(store, sums_path, snapshot, fragment.id)
 
     def index(self, snapshot: Snapshot, index: IndexMetadata) -> Iterator[Finding]:
         """Check the files of an index."""
         folder = layout.index_folder(index.uuid, snapshot.manifest.path)
         try:
             store, inside = snapshot.locations.locate(folder, index.base_id)
-            paths = {f"{inside}/{one.path}" for one in index.files}
+            paths = {f"{inside}/{file.path}" for file in index.files}
             paths.update(self._sums.below(store, inside))
         except LanceError:
             return  # reported by the checks of the index
@@ -61,13 +61,15 @@ class ChecksumChecks:
 
     def records(self, root: Store) -> Iterator[Finding]:
         """Report the records of checksums that could not be read."""
-        for one in self._sums.damaged:
-            home = one.store.uri.removeprefix(root.uri).strip("/")
+        for damage in self._sums.damaged:
+            home = damage.store.uri.removeprefix(root.uri).strip("/")
             yield Finding(
                 "checksum-record-damaged",
-                str(one.error),
-                f"{home}/{one.path}" if home and one.store.uri.startswith(root.uri) else one.path,
-                error=one.error,
+                str(damage.error),
+                f"{home}/{damage.path}"
+                if home and damage.store.uri.startswith(root.uri)
+                else damage.path,
+                error=damage.error,
             )
 
     def _file(
@@ -93,8 +95,8 @@ class ChecksumChecks:
 
 
 def _described(fragment: Fragment) -> Iterator[tuple[str, DataFile | DeletionFile]]:
-    for one in fragment.files:
-        yield DATA, one
+    for file in fragment.files:
+        yield DATA, file
     if fragment.deletion_file is not None:
         yield DELETION, fragment.deletion_file
 

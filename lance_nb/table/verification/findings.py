@@ -55,26 +55,26 @@ class Sample:
         )
 
 
-def choose_sample(sizes: Mapping[str, int], wanted: float, seed: int | None = None) -> Sample:
+def choose_sample(sizes: Mapping[str, int], fraction: float, seed: int | None = None) -> Sample:
     """Choose files at random: a share of the bytes (a float up to 1.0), or a number of files.
 
     ``sizes`` are sizes in bytes by identity. Without ``seed`` a random one is used; the result
     has it. Raises InvalidInputError for another number.
     """
-    is_share = isinstance(wanted, float)
-    if isinstance(wanted, bool) or not (0 < wanted <= 1 if is_share else wanted >= 1):
+    is_share = isinstance(fraction, float)
+    if isinstance(fraction, bool) or not (0 < fraction <= 1 if is_share else fraction >= 1):
         raise InvalidInputError(
             f"sample is a share of the bytes (above 0.0, up to 1.0) or a number of files "
-            f"(1, 2, ...), not {wanted!r}"
+            f"(1, 2, ...), not {fraction!r}"
         )
     seed = random.SystemRandom().randrange(_SEED_MAX) if seed is None else seed
     order = sorted(sizes)
     random.Random(seed).shuffle(order)  # noqa: S311 (no secret)
     total = sum(sizes.values())
-    chosen = _until(order, sizes, wanted * total) if is_share else order[: int(wanted)]
-    if wanted == 1 and is_share:
+    chosen = _until(order, sizes, fraction * total) if is_share else order[: int(fraction)]
+    if fraction == 1 and is_share:
         chosen = order  # files of no bytes too
-    read = sum(sizes[one] for one in chosen)
+    read = sum(sizes[name] for name in chosen)
     return Sample(frozenset(chosen), len(chosen), len(order), read, total, seed)
 
 
@@ -82,11 +82,11 @@ def _until(order: Sequence[str], sizes: Mapping[str, int], size_bytes: float) ->
     """Return the first files in the order that have so many bytes together, at least one."""
     chosen: list[str] = []
     read = 0
-    for one in order:
+    for name in order:
         if chosen and read >= size_bytes:
             break
-        chosen.append(one)
-        read += sizes[one]
+        chosen.append(name)
+        read += sizes[name]
     return chosen
 
 
@@ -295,14 +295,14 @@ class Bounded:
         self.left_out: dict[str, int] = {}
         self._counts: dict[str, int] = {}
 
-    def add(self, found: Iterable[Finding]) -> None:
+    def add(self, findings: Iterable[Finding]) -> None:
         """Take findings."""
-        for one in found:
-            count = self._counts[one.code] = self._counts.get(one.code, 0) + 1
+        for finding in findings:
+            count = self._counts[finding.code] = self._counts.get(finding.code, 0) + 1
             if count <= FINDINGS_MAX:
-                self.kept.append(one)
+                self.kept.append(finding)
             else:
-                self.left_out[one.code] = count - FINDINGS_MAX
+                self.left_out[finding.code] = count - FINDINGS_MAX
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -352,23 +352,23 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether there are no errors and no warnings."""
-        return all(one.severity == NOTE for one in self.findings)
+        return all(finding.severity == NOTE for finding in self.findings)
 
     def of(self, severity: str) -> list[Finding]:
         """Return the findings of a severity, in the order in which they were found."""
-        return [one for one in self.findings if one.severity == severity]
+        return [finding for finding in self.findings if finding.severity == severity]
 
     def to_table(self) -> pa.Table:
         """Return the findings as Arrow, the errors first."""
         ordered = chain.from_iterable(map(self.of, SEVERITIES))
-        return pa.Table.from_pylist([one.record() for one in ordered], schema=FINDINGS)
+        return pa.Table.from_pylist([finding.record() for finding in ordered], schema=FINDINGS)
 
     @property
     def verdict(self) -> str:
         """The outcome in a few words: ``whole``, or ``2 errors, 1 note``."""
-        counted = [(one, self._count(one)) for one in SEVERITIES]
-        said = ", ".join(_plural(count, one) for one, count in counted if count)
-        return f"whole, {said}" if said and self.ok else said or "whole"
+        counted = [(severity, self._count(severity)) for severity in SEVERITIES]
+        counts = ", ".join(_plural(count, severity) for severity, count in counted if count)
+        return f"whole, {counts}" if counts and self.ok else counts or "whole"
 
     def _count(self, severity: str) -> int:
         more = sum(n for code, n in self.left_out.items() if CODES[code].severity == severity)
@@ -383,17 +383,17 @@ class Verification:
             "deletion file": self.num_deletion_files,
             "index": self.num_indices,
         }
-        yield ", ".join(_plural(count, one) for one, count in counts.items())
+        yield ", ".join(_plural(count, key) for key, count in counts.items())
         yield f"{_plural(self.num_values, 'value')} decoded; checksums: {self.checksums}"
         if self.sample is not None:
             yield f"content read: {self.sample}"
         yield f"{_plural(self.num_orphans, 'file')} without a version ({self.orphan_bytes:,} bytes)"
 
     def __repr__(self) -> str:
-        lines = [f"{self.uri}: {self.verdict}", *(f"  {one}" for one in self.lines())]
+        lines = [f"{self.uri}: {self.verdict}", *(f"  {line}" for line in self.lines())]
         ordered = list(chain.from_iterable(map(self.of, SEVERITIES)))
-        for one in ordered[:_SHOWN]:
-            lines += [f"  ! {one}", f"    to do: {one.remedy}"]
+        for finding in ordered[:_SHOWN]:
+            lines += [f"  ! {finding}", f"    to do: {finding.remedy}"]
         left = len(ordered) - _SHOWN + sum(self.left_out.values())
         return "\n".join([*lines, *([f"  ... and {left:,} more"] if left > 0 else [])])
 
@@ -402,9 +402,11 @@ def _printable(text: str) -> str:
     """Escape what a terminal would obey: names come from files that anybody may have written."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )
 
 
 def _plural(count: int, noun: str) -> str:
-    many = {"index": "indices"}.get(noun, f"{noun}s")
-    return f"{count:,} {noun if count == 1 else many}"
+    plural = {"index": "indices"}.get(noun, f"{noun}s")
+    return f"{count:,} {noun if count == 1 else plural}"

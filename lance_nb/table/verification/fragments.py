@@ -133,8 +133,8 @@ def _no_files(fragment: Fragment) -> int:
 
 def _no_field(fragment: Fragment, file: DataFile) -> int:
     place = f"data file {file.path!r}"
-    found = f"{NO_FIELD}, which is none: nobody reads that column"
-    raise CorruptFileError(_name(fragment), None, "field ids of the schema", found, place)
+    problem = f"{NO_FIELD}, which is none: nobody reads that column"
+    raise CorruptFileError(_name(fragment), None, "field ids of the schema", problem, place)
 
 
 def _name(fragment: Fragment) -> str:
@@ -142,14 +142,16 @@ def _name(fragment: Fragment) -> str:
 
 
 def _check_fields(fragment: Fragment) -> int:
-    fields = [one for file in fragment.files for one in columns_of(fragment, file)]
-    twice = sorted({one for one in fields if fields.count(one) > 1}) if _repeats(fields) else []
+    fields = [column for file in fragment.files for column in columns_of(fragment, file)]
+    twice = (
+        sorted({field for field in fields if fields.count(field) > 1}) if _repeats(fields) else []
+    )
     if twice:
-        found = (
+        stored = (
             f"field {twice[0]} twice, as releases up to 0.10.5 left it: the first file is read, "
             "and the next version gives the column of the last one a new id"
         )
-        raise CorruptFileError(_name(fragment), None, "each field in one data file", found)
+        raise CorruptFileError(_name(fragment), None, "each field in one data file", stored)
     return 0
 
 
@@ -159,9 +161,9 @@ def _repeats(fields: list[int]) -> bool:
 
 def check_stored(snapshot: Snapshot, fragment: Fragment) -> int:
     """Check that a column that cannot be null is in one of the files."""
-    stored = {one for file in fragment.files for one in columns_of(fragment, file)}
+    stored = {column for file in fragment.files for column in columns_of(fragment, file)}
     for field in snapshot.manifest.schema:
-        if field.nullable or any(one.id in stored or one.id < 0 for one in field.walk()):
+        if field.nullable or any(field.id in stored or field.id < 0 for field in field.walk()):
             continue
         expected = f"column {field.name!r} (field {field.id}), which cannot be null"
         raise CorruptFileError(_name(fragment), None, expected, "no data file that holds it")
@@ -170,11 +172,11 @@ def check_stored(snapshot: Snapshot, fragment: Fragment) -> int:
 
 def _check_size(snapshot: Snapshot, _: Fragment, file: DataFile) -> int:
     store, path = snapshot.locations.locate(file.location(snapshot.manifest.path), file.base_id)
-    found = store.size(path)
+    size = store.size(path)
     # The sizes that releases 0.34 to 4.0 recorded of 0.1 files are wrong, and no reader uses them.
-    if file.size_bytes not in (0, found) and not file.is_legacy:
-        said = f"{file.size_bytes} bytes, as the manifest says"
-        raise CorruptFileError(f"{store.uri}/{path}", None, said, f"{found} bytes")
+    if file.size_bytes not in (0, size) and not file.is_legacy:
+        expected_size = f"{file.size_bytes} bytes, as the manifest says"
+        raise CorruptFileError(f"{store.uri}/{path}", None, expected_size, f"{size} bytes")
     return 0
 
 
@@ -184,8 +186,10 @@ def _check_open(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int:
     for page in reader.list_pages():
         start, size = page.offset_bytes, page.size_bytes
         if start is not None and size is not None and not 0 <= start <= reader.size_bytes:
-            found = f"one at {start}"
-            raise CorruptFileError(reader.path, None, f"pages below {reader.size_bytes}", found)
+            stored_rows = f"one at {start}"
+            raise CorruptFileError(
+                reader.path, None, f"pages below {reader.size_bytes}", stored_rows
+            )
     return 0
 
 
@@ -194,8 +198,8 @@ def check_rows(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int:
     reader = open_file(snapshot, fragment, file)
     expected = fragment.physical_rows
     if expected not in (0, reader.num_rows):
-        said = f"{expected} rows, as the manifest says"
-        raise CorruptFileError(reader.path, None, said, f"{reader.num_rows} rows")
+        expected_text = f"{expected} rows, as the manifest says"
+        raise CorruptFileError(reader.path, None, expected_text, f"{reader.num_rows} rows")
     return 0
 
 
@@ -223,8 +227,8 @@ def check_columns(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int
             described, depth = stored[column]
             if not is_described_as(field, described, reader.file_version):
                 expected = f"{field.logical_type}, the type in the schema"
-                found = f"{described.logical_type} in column {column}"
-                raise CorruptFileError(reader.path, None, expected, found, place)
+                stored_type = f"{described.logical_type} in column {column}"
+                raise CorruptFileError(reader.path, None, expected, stored_type, place)
             if depth != _depth(snapshot.manifest.schema, field):
                 expected = f"a field inside of {_depth(snapshot.manifest.schema, field)} others"
                 raise CorruptFileError(reader.path, None, expected, str(depth), place)
@@ -257,8 +261,10 @@ def _depth(schema: Schema, field: Field) -> int:
 def is_described_as(field: Field, stored: Field, file_version: tuple[int, int]) -> bool:
     """Return whether types are stored alike, as far as the descriptor of a file tells."""
     if any(
-        one.extension_name or one.logical_type.startswith(DICTIONARY) or is_blob(one)
-        for one in (field, stored)
+        candidate.extension_name
+        or candidate.logical_type.startswith(DICTIONARY)
+        or is_blob(candidate)
+        for candidate in (field, stored)
     ):
         return True
     if is_nested(field.logical_type):
@@ -353,7 +359,7 @@ def check_row_ids(snapshot: Snapshot, fragment: Fragment) -> int:
 
 def check_next_row_id(snapshot: Snapshot, fragment: Fragment) -> int:
     """Check that ids are below the next one of the manifest. Raises CorruptFileError."""
-    highest = max((one.high for one in _pieces(snapshot, fragment)), default=0) - 1
+    highest = max((piece.high for piece in _pieces(snapshot, fragment)), default=0) - 1
     limit = snapshot.manifest.next_row_id
     if limit and highest >= limit:
         expected = f"row ids below {limit}, the next one of the manifest"
@@ -363,7 +369,7 @@ def check_next_row_id(snapshot: Snapshot, fragment: Fragment) -> int:
 
 def check_row_versions(snapshot: Snapshot, fragment: Fragment) -> int:
     """Check the versions that made and changed each row. Raises CorruptFileError."""
-    for what, source, read in (
+    for subject, source, read in (
         ("created", fragment.created_at_versions, created_at_versions),
         ("updated", fragment.last_updated_at_versions, last_updated_at_versions),
     ):
@@ -376,9 +382,9 @@ def check_row_versions(snapshot: Snapshot, fragment: Fragment) -> int:
         else:
             newest = int(read(snapshot, fragment).max(initial=0))
         if newest > snapshot.version:
-            found = f"rows {what} at version {newest}"
+            stored = f"rows {subject} at version {newest}"
             expected = f"versions up to {snapshot.version}"
-            raise CorruptFileError(f"fragment {fragment.id}", None, expected, found)
+            raise CorruptFileError(f"fragment {fragment.id}", None, expected, stored)
     return 0
 
 
@@ -390,55 +396,57 @@ def repeated_row_id(snapshot: Snapshot) -> tuple[int, int, int] | None:
     pieces: list[Piece] = []
     deletions: dict[int, DeletionVector | None] = {}
     fragments = snapshot.manifest.fragments
-    for at, fragment in enumerate(fragments):
+    for position, fragment in enumerate(fragments):
         try:
             rows = confirmed_rows(snapshot, fragment)
-            deletions[at] = read_deletions(snapshot.locations, snapshot.deletions, fragment, rows)
-            pieces += _pieces(snapshot, fragment, at)
+            deletions[position] = read_deletions(
+                snapshot.locations, snapshot.deletions, fragment, rows
+            )
+            pieces += _pieces(snapshot, fragment, position)
         except LanceError:
             continue
-    for number, one, other in _shared(pieces, deletions):
-        return number, fragments[one].id, fragments[other].id
+    for number, first, other in _shared(pieces, deletions):
+        return number, fragments[first].id, fragments[other].id
     return None
 
 
-def _pieces(snapshot: Snapshot, fragment: Fragment, at: int = 0) -> list[Piece]:
+def _pieces(snapshot: Snapshot, fragment: Fragment, position: int = 0) -> list[Piece]:
     """Take the ids of a fragment apart. Raises CorruptFileError."""
     source = fragment.row_ids
     rows = confirmed_rows(snapshot, fragment)
     if isinstance(source, InlineSequence):
         where = f"{snapshot.manifest.path}, fragment {fragment.id}"
         segments = RowIdSegments.from_bytes(source.data, where, physical_rows=rows).segments
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         start = 0
         for segment in segments:
-            found += _pieces_of(segment, at, start)
+            pieces += _pieces_of(segment, position, start)
             start += len(segment)
-        return found
+        return pieces
     ids = fragment_row_ids(snapshot, fragment)
-    return [] if ids is None or not ids.size else [_listed(ids, at, 0)]
+    return [] if ids is None or not ids.size else [_listed(ids, position, 0)]
 
 
-def _pieces_of(segment: Segment, at: int, start: int) -> Iterator[Piece]:
+def _pieces_of(segment: Segment, position: int, start: int) -> Iterator[Piece]:
     if not len(segment):
         return
     if isinstance(segment, Range):
-        yield Piece(at, segment.start, segment.end, start)
+        yield Piece(position, segment.start, segment.end, start)
     elif isinstance(segment, RangeWithHoles) and len(segment) > _ROWS_PER_HOLE * len(segment.holes):
         low = segment.start
         for hole in (*segment.holes.tolist(), segment.end):
             if low < hole:
-                yield Piece(at, low, hole, start)
+                yield Piece(position, low, hole, start)
                 start += hole - low
             low = hole + 1
     else:
-        yield _listed(segment.to_numpy(), at, start)
+        yield _listed(segment.to_numpy(), position, start)
 
 
-def _listed(ids: U64s, at: int, start: int) -> Piece:
+def _listed(ids: U64s, position: int, start: int) -> Piece:
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
-    return Piece(at, int(ordered[0]), int(ordered[-1]) + 1, start, ordered, order + start)
+    return Piece(position, int(ordered[0]), int(ordered[-1]) + 1, start, ordered, order + start)
 
 
 def _shared(
@@ -451,7 +459,7 @@ def _shared(
             yield twice, piece.fragment, piece.fragment
     active: list[tuple[int, int, Piece]] = []
     looked_at = 0
-    for order, piece in enumerate(sorted(pieces, key=lambda one: one.low)):
+    for order, piece in enumerate(sorted(pieces, key=lambda piece: piece.low)):
         while active and active[0][0] <= piece.low:
             heapq.heappop(active)
         for _, _, other in active:
@@ -475,13 +483,13 @@ def _twice_in(piece: Piece, deletions: dict[int, DeletionVector | None]) -> int 
     return int(piece.ids[live][again[0]]) if again.size else None
 
 
-def _common(one: Piece, other: Piece, deletions: dict[int, DeletionVector | None]) -> int | None:
+def _common(first: Piece, other: Piece, deletions: dict[int, DeletionVector | None]) -> int | None:
     """Return an id that is live in both pieces, None if there is none."""
-    low, high = max(one.low, other.low), min(one.high, other.high)
+    low, high = max(first.low, other.low), min(first.high, other.high)
     ids: U64s
-    listed = other.ids if one.ids is None else one.ids
+    listed = other.ids if first.ids is None else first.ids
     if listed is None:
-        explained = sum(len(deletions.get(each.fragment) or ()) for each in (one, other))
+        explained = sum(len(deletions.get(each.fragment) or ()) for each in (first, other))
         if high - low > explained:
             return low
         ids = np.arange(high - low, dtype=np.uint64) + np.uint64(low)
@@ -489,11 +497,11 @@ def _common(one: Piece, other: Piece, deletions: dict[int, DeletionVector | None
         start, stop = np.searchsorted(listed, np.array([low, high - 1], np.uint64))
         ids = listed[int(start) : int(stop) + 1]
         ids = ids[(ids >= low) & (ids <= high - 1)]
-    for piece in (one, other):
+    for piece in (first, other):
         if not ids.size:
             return None
-        offsets, there = _offsets(piece, ids)
-        ids, offsets = ids[there], offsets[there]
+        offsets, present = _offsets(piece, ids)
+        ids, offsets = ids[present], offsets[present]
         ids = ids[_live(piece, offsets, deletions)]
     return int(ids[0]) if ids.size else None
 

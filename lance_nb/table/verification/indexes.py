@@ -132,15 +132,15 @@ class Segment:
 
 
 def index_findings(
-    snapshot: Snapshot, wanted: Callable[[str], bool], *, contents: Callable[[str], bool]
+    snapshot: Snapshot, is_chosen: Callable[[str], bool], *, contents: Callable[[str], bool]
 ) -> Iterator[Finding]:
-    """Check the segments of a version whose uuid is ``wanted``.
+    """Check the segments of a version whose uuid is ``is_chosen``.
 
     Where ``contents`` is False for a uuid, its files are opened, and the rows in them not read.
     Raises CorruptFileError for an index section that cannot be read.
     """
     fragments, every = snapshot.manifest.fragments, read_indices(snapshot)
-    indices = [index for index in every if wanted(index.uuid) and not index.is_system]
+    indices = [index for index in every if is_chosen(index.uuid) and not index.is_system]
     reuse = next((index for index in every if index.name == REUSE_INDEX), None)
     if not indices:
         return
@@ -149,9 +149,9 @@ def index_findings(
         numbers = index.fragment_ids(snapshot.manifest.path) or BitMap()
         covered = tuple(fragments[positions[number]] for number in numbers if number in positions)
         segment = Segment(snapshot, index, covered, reuse)
-        found = list(_file_findings(segment))
-        yield from found
-        if not found and contents(index.uuid):
+        findings = list(_file_findings(segment))
+        yield from findings
+        if not findings and contents(index.uuid):
             yield from _row_findings(segment)
 
 
@@ -189,11 +189,13 @@ def _file_findings(segment: Segment) -> Iterator[Finding]:
 
 def _row_findings(segment: Segment) -> Iterator[Finding]:
     index = segment.index
-    names = [one.path for one in index.files]
-    wanted = _DOCUMENTS.fullmatch if index.kind == "Inverted" else _FILES.get(index.kind, "").__eq__
+    names = [file.path for file in index.files]
+    matches_name = (
+        _DOCUMENTS.fullmatch if index.kind == "Inverted" else _FILES.get(index.kind, "").__eq__
+    )
     if (index.index_version or 0) > _VERSIONS_KNOWN.get(index.kind, 1 << 30):
         return
-    for name in filter(wanted, names):
+    for name in filter(matches_name, names):
         yield from _content_findings(segment, name)
 
 
@@ -257,10 +259,10 @@ def _times_findings(segment: Segment, entries: PartEntries) -> Iterator[tuple[st
         yield "index-rows-repeated", text
 
 
-def _row_text(segment: Segment, row: int, what: str) -> str:
+def _row_text(segment: Segment, row: int, subject: str) -> str:
     if not segment.by_address:
-        return f"the row with id {row} {what}"
-    return f"row {row & 0xFFFFFFFF} of fragment {row >> 32} {what}"
+        return f"the row with id {row} {subject}"
+    return f"row {row & 0xFFFFFFFF} of fragment {row >> 32} {subject}"
 
 
 class Part(NamedTuple):
@@ -376,7 +378,7 @@ def _present(segment: Segment, numbers: Ints, rows: U64s) -> tuple[Ints, U64s]:
 def _column(reader: FileReader, name: str) -> Iterator[pa.ChunkedArray]:
     """Yield a column of an index file in pieces. Raises CorruptFileError."""
     schema = reader.schema
-    field = next((one for one in schema if one.name == name), None)
+    field = next((field for field in schema if field.name == name), None)
     if field is None:
         raise CorruptFileError(reader.path, None, f"a column {name!r}", ", ".join(schema.names))
     kind = schema.to_arrow(storage=True).field(name).type
@@ -426,17 +428,19 @@ def _sorted_value_findings(segment: Segment, reader: FileReader, name: str) -> I
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
     for values, present in _values(segment, column):
-        at = np.minimum(np.searchsorted(rows, present), len(rows) - 1)
-        known = np.flatnonzero(rows[at] == present) if len(rows) else np.empty(0, np.int64)
-        indexed = held.take(pa.array(order[at[known]]))
-        differ = _first_difference(values.take(pa.array(known)), indexed)
+        positions = np.minimum(np.searchsorted(rows, present), len(rows) - 1)
+        matching = (
+            np.flatnonzero(rows[positions] == present) if len(rows) else np.empty(0, np.int64)
+        )
+        indexed = held.take(pa.array(order[positions[matching]]))
+        differ = _first_difference(values.take(pa.array(matching)), indexed)
         if differ is not None:
-            text = _row_text(segment, int(present[known[differ]]), "has another value in it")
+            text = _row_text(segment, int(present[matching[differ]]), "has another value in it")
             yield _finding(segment, "index-values-wrong", text, name)
             return
 
 
-def _first_difference(values: pa.Array, others: pa.Array) -> int | None:
+def _first_difference(values: pa.Array, other_values: pa.Array) -> int | None:
     """Return the first place where two arrays differ; null equals null, and NaN equals NaN."""
     import pyarrow.compute as pc
 
@@ -445,26 +449,26 @@ def _first_difference(values: pa.Array, others: pa.Array) -> int | None:
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_float16(values.type):
-        values, others = values.cast(pa.float32()), others.cast(pa.float32())
-    if values.type != others.type:
+        values, other_values = values.cast(pa.float32()), other_values.cast(pa.float32())
+    if values.type != other_values.type:
         return None  # the column was cast since, and its index is not used
-    differ = pc.fill_null(pc.not_equal(values, others), fill_value=False)
+    differ = pc.fill_null(pc.not_equal(values, other_values), fill_value=False)
     if pa.types.is_floating(values.type):
-        both = pc.and_(pc.is_nan(values), pc.is_nan(others))
-        differ = pc.and_(differ, pc.invert(pc.fill_null(both, fill_value=False)))
-    differ = pc.or_(differ, pc.xor(values.is_null(), others.is_null()))
+        both_nan = pc.and_(pc.is_nan(values), pc.is_nan(other_values))
+        differ = pc.and_(differ, pc.invert(pc.fill_null(both_nan, fill_value=False)))
+    differ = pc.or_(differ, pc.xor(values.is_null(), other_values.is_null()))
     places = np.flatnonzero(differ.to_numpy(zero_copy_only=False))
     return int(places[0]) if places.size else None
 
 
 def _zone_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:
     """Find a live row in no zone, or with a value outside of the bounds of its zone."""
-    wanted = [one for one in reader.schema.names if one in _ZONE]
-    zones = Zones.of({one: _whole(reader, one) for one in wanted})
+    names = [name for name in reader.schema.names if name in _ZONE]
+    zones = Zones.of({name: _whole(reader, name) for name in names})
     if segment.reuse is not None:
         return  # compactions have moved rows, and zones do not follow
     for part in _parts(segment):
-        missing = part.rows[zones.at(part.rows) < 0]
+        missing = part.rows[zones.positions_of(part.rows) < 0]
         if missing.size:
             text = _row_text(segment, int(missing[0]), "is in no zone")
             yield _finding(segment, "index-rows-missing", text, name)
@@ -489,8 +493,8 @@ def _whole(reader: FileReader, name: str) -> pa.Array:
     parts = list(_column(reader, name))
     if not parts:
         return pa.array([], reader.schema.to_arrow(storage=True).field(name).type)
-    return pa.concat_arrays([one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one
-                             for one in parts])  # fmt: skip
+    return pa.concat_arrays([part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part
+                             for part in parts])  # fmt: skip
 
 
 def _values(segment: Segment, column: str) -> Iterator[tuple[pa.Array, U64s]]:
@@ -506,11 +510,11 @@ def _values(segment: Segment, column: str) -> Iterator[tuple[pa.Array, U64s]]:
 
 def _wrong_zone(segment: Segment, reader: FileReader) -> str | None:
     """Return what is wrong with the zones: each lies in a fragment of the dataset."""
-    sizes = {one.id: one.physical_rows for one in segment.fragments}
+    sizes = {fragment.id: fragment.physical_rows for fragment in segment.fragments}
     highest = segment.snapshot.manifest.max_fragment_id
     names = ("fragment_id", "zone_start", "zone_length")
     for columns in zip(*(_column(reader, name) for name in names), strict=True):
-        for number, start, length in zip(*(one.to_pylist() for one in columns), strict=True):
+        for number, start, length in zip(*(column.to_pylist() for column in columns), strict=True):
             rows = sizes.get(number)
             if rows and start + length > rows:
                 return f"a zone ends at row {start + length} of fragment {number} of {rows} rows"
@@ -542,12 +546,12 @@ class Zones(NamedTuple):
         bounds = [columns[name].take(pa.array(order)) for name in ("min", "max") if name in columns]
         return cls(starts[order], (starts + lengths)[order], *bounds)
 
-    def at(self, rows: U64s) -> npt.NDArray[np.int64]:
+    def positions_of(self, rows: U64s) -> npt.NDArray[np.int64]:
         """Return the position of the zone of each row, -1 for a row in none."""
-        at = np.searchsorted(self.starts, rows, "right") - 1
-        inside = at >= 0
-        inside[inside] = rows[inside] < self.ends[at[inside]]
-        return np.where(inside, at, -1)
+        positions = np.searchsorted(self.starts, rows, "right") - 1
+        inside = positions >= 0
+        inside[inside] = rows[inside] < self.ends[positions[inside]]
+        return np.where(inside, positions, -1)
 
     def compares(self, kind: pa.DataType) -> bool:
         """Tell whether values of a type can be compared with these zones."""
@@ -558,16 +562,16 @@ class Zones(NamedTuple):
         """Return a row whose value is not between the bounds of its zone, None if there is none."""
         import pyarrow.compute as pc
 
-        at = self.at(rows)
-        known = at >= 0
-        values, rows = values.filter(pa.array(known)), rows[known]
-        zones = pa.array(at[known])
+        positions = self.positions_of(rows)
+        in_zone = positions >= 0
+        values, rows = values.filter(pa.array(in_zone)), rows[in_zone]
+        zones = pa.array(positions[in_zone])
         low, high = self.lowest.take(zones), self.highest.take(zones)  # type: ignore[union-attr]
         if pa.types.is_float16(values.type):  # Arrow does not compare these
-            values, low, high = (one.cast(pa.float32()) for one in (values, low, high))
+            values, low, high = (array.cast(pa.float32()) for array in (values, low, high))
         outside = pc.or_(pc.less(values, low), pc.greater(values, high))
-        found = rows[pc.fill_null(outside, fill_value=False).to_numpy(zero_copy_only=False)]
-        return int(found[0]) if found.size else None
+        outside_rows = rows[pc.fill_null(outside, fill_value=False).to_numpy(zero_copy_only=False)]
+        return int(outside_rows[0]) if outside_rows.size else None
 
 
 def _comparable(values: pa.Array) -> pa.Array:
@@ -707,7 +711,7 @@ class PartEntries:
 
 def column_of(snapshot: Snapshot, index: IndexMetadata) -> str | None:
     """Return the name of the indexed column if it is one, and not part of another."""
-    names = [one.name for one in snapshot.manifest.schema.fields if (one.id,) == index.fields]
+    names = [field.name for field in snapshot.manifest.schema.fields if (field.id,) == index.fields]
     return names[0] if names else None
 
 

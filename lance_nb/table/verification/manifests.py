@@ -51,10 +51,12 @@ def manifest_findings(snapshot: Snapshot) -> Iterator[Finding]:
         text = "there are deletion files and the flags do not tell writers so"
         yield finding("flags-missing", text)
     if manifest.branch != snapshot.branch:
-        found = manifest.branch or "main"
-        text = f"it lies in the folder of {snapshot.branch or 'main'} and says it is of {found}"
+        branch_name = manifest.branch or "main"
+        text = (
+            f"it lies in the folder of {snapshot.branch or 'main'} and says it is of {branch_name}"
+        )
         yield finding("manifest-branch", text)
-    for number, times in Counter(one.id for one in manifest.base_paths).items():
+    for number, times in Counter(base_path.id for base_path in manifest.base_paths).items():
         if times > 1:
             text = f"{times} base paths have the id {number}"
             yield finding("base-id-repeated", text)
@@ -85,10 +87,10 @@ def newest_findings(snapshot: Snapshot) -> Iterator[Finding]:
                 yield finding("row-ids-missing", text, fragment.id)
                 break
     indices = read_indices(snapshot)
-    uuids = [one.uuid for one in indices]
+    uuids = [index.uuid for index in indices]
     if len(set(uuids)) < len(uuids):
         yield finding("index-uuid-repeated", "two indices have the same uuid")
-    names = {one.id for one in snapshot.manifest.schema.walk()}
+    names = {field.id for field in snapshot.manifest.schema.walk()}
     for lost in indices:
         if not names.issuperset(lost.fields):
             text = f"index {lost.name!r} is on a field that the schema does not have"
@@ -132,12 +134,12 @@ def refused_states(snapshot: Snapshot) -> Iterator[OldState]:
             f"they are read in the order of the manifest and cannot be changed; {REWRITE}",
         )
     elif (ids[1:] < ids[:-1]).any():
-        at = int((ids[1:] < ids[:-1]).argmax())
+        position = int((ids[1:] < ids[:-1]).argmax())
         yield OldState(
             "fragment-order",
-            int(ids[at + 1]),
-            f"fragment {ids[at + 1]} stands behind fragment {ids[at]}, as compactions of releases "
-            "up to 0.8 left it: the next version sorts them",
+            int(ids[position + 1]),
+            f"fragment {ids[position + 1]} stands behind fragment {ids[position]}, as compactions "
+            "of releases up to 0.8 left it: the next version sorts them",
         )
     if not fragments.has_counts:
         yield from _wrong_counts(snapshot)
@@ -148,15 +150,15 @@ def refused_states(snapshot: Snapshot) -> Iterator[OldState]:
 def _wrong_counts(snapshot: Snapshot) -> Iterator[OldState]:
     fragments = snapshot.manifest.fragments
     for raw, fragment in zip(fragments.raw, fragments, strict=True):
-        said = Fragment.from_bytes(raw, snapshot.manifest.path)
+        stored = Fragment.from_bytes(raw, snapshot.manifest.path)
         rows = confirmed_rows(snapshot, fragment)
         deleted = rows - num_live_rows(snapshot, fragment)
-        is_wrong = said.physical_rows not in (0, rows)
-        if is_wrong or said.num_deleted_rows not in (0, deleted):
+        is_wrong = stored.physical_rows not in (0, rows)
+        if is_wrong or stored.num_deleted_rows not in (0, deleted):
             yield OldState(
                 "fragment-counts",
                 fragment.id,
-                f"the manifest counts {said.physical_rows} rows and {said.num_deleted_rows} "
+                f"the manifest counts {stored.physical_rows} rows and {stored.num_deleted_rows} "
                 f"deleted ones in fragment {fragment.id}, which has {rows} and {deleted}, as "
                 "release 0.8.0 left it: rows are counted in the files, and the next version "
                 "records them",
@@ -165,7 +167,7 @@ def _wrong_counts(snapshot: Snapshot) -> Iterator[OldState]:
 
 
 def _file_states(snapshot: Snapshot) -> Iterator[OldState]:
-    known = {one.id for one in snapshot.manifest.schema.walk()}
+    field_ids = {field.id for field in snapshot.manifest.schema.walk()}
     for fragment in snapshot.manifest.fragments:
         if len({file.is_legacy for file in fragment.files}) > 1:
             yield OldState(
@@ -176,7 +178,7 @@ def _file_states(snapshot: Snapshot) -> Iterator[OldState]:
             )
             return
         for file in fragment.files:
-            if all(field >= 0 and field not in known for field in file.fields):
+            if all(field >= 0 and field not in field_ids for field in file.fields):
                 yield OldState(
                     "fields-unknown",
                     fragment.id,
@@ -193,7 +195,7 @@ def tolerated_states(snapshot: Snapshot) -> Iterator[OldState]:
     Raises CorruptFileError.
     """
     fragments = snapshot.manifest.fragments
-    if len({file.is_legacy for one in fragments for file in one.files}) > 1:
+    if len({file.is_legacy for fragment in fragments for file in fragment.files}) > 1:
         yield OldState(
             "file-versions-mixed",
             None,
@@ -217,7 +219,7 @@ def _overlaps(snapshot: Snapshot) -> Iterator[OldState]:
         if fragments is not None and not index.is_system:
             covered.setdefault(index.name, Counter()).update(fragments)
     for name, counts in covered.items():
-        twice = [one for one, count in counts.items() if count > 1]
+        twice = [field_id for field_id, count in counts.items() if count > 1]
         if twice:
             yield OldState(
                 "index-coverage-overlaps",

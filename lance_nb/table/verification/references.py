@@ -95,7 +95,7 @@ def line_findings(survey: Survey, references: References, folder: str) -> Iterat
             yield Finding("no-versions", _without_versions(survey), VERSIONS)
         return
     yield from _hint(survey.store(folder), line)
-    mine = [one for one in survey.files if one.home == folder]
+    mine = [file for file in survey.files if file.home == folder]
     yield from _gaps(line, references, mine, quarantined_versions(survey, folder))
     yield from _leftovers(line, mine)
 
@@ -115,24 +115,27 @@ def _unreadable(line: LineOfVersions, read: Line | None) -> Iterator[Finding]:
     if read is None:
         return
     newest = line.names[-1].version if line.names else None
-    good = max((one.version for one in read.versions if one.version < DETACHED_BIT), default=None)
+    good = max(
+        (version.version for version in read.versions if version.version < DETACHED_BIT),
+        default=None,
+    )
     for name, error in read.damaged:
         is_new = isinstance(error, NotSupportedError)
         code = "manifest-not-supported" if is_new else "manifest-unreadable"
-        found = Finding(code, str(error), name.path, line.branch, name.version, error=error)
-        yield as_newest(found, good) if name.version == newest else found
+        finding = Finding(code, str(error), name.path, line.branch, name.version, error=error)
+        yield as_newest(finding, good) if name.version == newest else finding
 
 
-def as_newest(found: Finding, good: int | None) -> Finding:
+def as_newest(finding: Finding, good: int | None) -> Finding:
     """Report an unreadable manifest as the newest version; ``good`` is the last readable one."""
-    if found.code != "manifest-unreadable":
-        return found
+    if finding.code != "manifest-unreadable":
+        return finding
     if good is None:
-        text = f"the newest version cannot be opened, nor can any other: {found.message}"
-        return replace(found, code="none-readable", message=text)
-    said = f"version {good} is the last that can be"
-    text = f"the newest version cannot be opened ({said}): {found.message}"
-    return replace(found, code="newest-unreadable", message=text)
+        text = f"the newest version cannot be opened, nor can any other: {finding.message}"
+        return replace(finding, code="none-readable", message=text)
+    newest_readable = f"version {good} is the last that can be"
+    text = f"the newest version cannot be opened ({newest_readable}): {finding.message}"
+    return replace(finding, code="newest-unreadable", message=text)
 
 
 def read_hint(home: Store) -> int | None:
@@ -145,10 +148,10 @@ def read_hint(home: Store) -> int | None:
     except ObjectNotFoundError:
         return None
     try:
-        said = json.loads(bytes(data))
+        hint = json.loads(bytes(data))
     except (ValueError, RecursionError):
         return -1
-    match said:
+    match hint:
         case {"version": int(version)} if not isinstance(version, bool):
             return version if 0 < version < DETACHED_BIT else -1
     return -1
@@ -157,21 +160,21 @@ def read_hint(home: Store) -> int | None:
 def _hint(home: Store, line: LineOfVersions) -> Iterator[Finding]:
     newest = line.names[-1].version
     try:
-        said = read_hint(home)
+        hint = read_hint(home)
     except LanceError as error:
         yield Finding("hint-unreadable", str(error), HINT_PATH, line.branch, error=error)
         return
-    if said is None or said == newest:
+    if hint is None or hint == newest:
         return
-    if said < 0:
+    if hint < 0:
         text = "it does not name a version"
         yield Finding("hint-unreadable", text, HINT_PATH, line.branch)
-    elif said < newest:
-        text = f"it names version {said}, the newest is {newest}"
+    elif hint < newest:
+        text = f"it names version {hint}, the newest is {newest}"
         yield Finding("hint-stale", text, HINT_PATH, line.branch)
-    elif said not in _versions_now(home):  # not just committed
-        text = f"the hint names version {said}, and the newest manifest is of version {newest}"
-        yield Finding("newest-missing", text, HINT_PATH, line.branch, said)
+    elif hint not in _versions_now(home):  # not just committed
+        text = f"the hint names version {hint}, and the newest manifest is of version {newest}"
+        yield Finding("newest-missing", text, HINT_PATH, line.branch, hint)
 
 
 def missing_hint(snapshot: Snapshot) -> Iterator[Finding]:
@@ -190,21 +193,21 @@ def missing_hint(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _versions_now(home: Store) -> set[int]:
-    found = map(parse_manifest_name, home.list_names(VERSIONS))
-    return {one.version for one in found if one is not None}
+    manifest_names = map(parse_manifest_name, home.list_names(VERSIONS))
+    return {manifest_name.version for manifest_name in manifest_names if manifest_name is not None}
 
 
 def quarantined_versions(survey: Survey, folder: str) -> set[int]:
     """Return the versions whose manifests a repair has moved to quarantine."""
     versions = f"{folder}/{VERSIONS}" if folder else VERSIONS
-    found = set()
-    for one in survey.files:
-        if one.path.startswith(f"{QUARANTINE}/"):
-            place, _, name = one.path.partition("/files/")[2].rpartition("/")
+    set_aside = set()
+    for file in survey.files:
+        if file.path.startswith(f"{QUARANTINE}/"):
+            place, _, name = file.path.partition("/files/")[2].rpartition("/")
             parsed = parse_manifest_name(name) if place == versions else None
             if parsed is not None:
-                found.add(parsed.version)
-    return found
+                set_aside.add(parsed.version)
+    return set_aside
 
 
 def _gaps(
@@ -214,19 +217,19 @@ def _gaps(
 
     ``aside`` are versions whose manifests a repair has moved to quarantine.
     """
-    known = {one.version for one in line.names} | aside
+    versions = {name.version for name in line.names} | aside
     first, last = line.names[0].version, line.names[-1].version
     lost = set()
     for file in files:
         name = file.path.rpartition("/")[2]
-        found = _READ_VERSION.fullmatch(name) if file.kind == TRANSACTION else None
-        if found is None or references.knows(identity_of(TRANSACTION, name)):
+        match = _READ_VERSION.fullmatch(name) if file.kind == TRANSACTION else None
+        if match is None or references.knows(identity_of(TRANSACTION, name)):
             continue
-        version = int(found[1]) + 1
-        if first < version < last and version not in known:
+        version = int(match[1]) + 1
+        if first < version < last and version not in versions:
             lost.add(version)
     if lost:
-        near = [one for one in line.names if one.version + 1 in lost or one.version - 1 in lost]
+        near = [name for name in line.names if name.version + 1 in lost or name.version - 1 in lost]
         shown = ", ".join(map(str, sorted(lost)[:_SHOWN]))
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         text = (
@@ -256,13 +259,13 @@ def _leftovers(line: LineOfVersions, files: Sequence[StoredFile]) -> Iterator[Fi
 
 def ref_findings(survey: Survey) -> Iterator[Finding]:
     """Find records of tags and branches that cannot be read or do not fit the versions."""
-    for one in survey.unusable:
-        if one.kind == "line":
-            branch = survey.lines[one.name].branch
-            yield Finding("naming-mixed", str(one.error), "_versions", branch, error=one.error)
+    for ref in survey.unusable:
+        if ref.kind == "line":
+            branch = survey.lines[ref.name].branch
+            yield Finding("naming-mixed", str(ref.error), "_versions", branch, error=ref.error)
             continue
-        path = (tag_path if one.kind == "tag" else branch_path)(one.name)
-        yield Finding(_UNUSABLE[one.kind], str(one.error), path, error=one.error)
+        path = (tag_path if ref.kind == "tag" else branch_path)(ref.name)
+        yield Finding(_UNUSABLE[ref.kind], str(ref.error), path, error=ref.error)
     for name, tag in survey.tags.items():
         line = _line(survey, tag.branch)
         place = f"{tag.branch or 'main'}:{tag.version}"
@@ -293,13 +296,13 @@ def _branch_findings(survey: Survey) -> Iterator[Finding]:
             text = f"branch {name!r} started from {place}, which does not exist any more"
             yield Finding("branch-parent-missing", text, path, name)
         else:
-            said = branch.manifest_size_bytes
-            wrong = _wrong_size(survey, parent, branch.parent_version, said)
+            manifest_size = branch.manifest_size_bytes
+            wrong = _wrong_size(survey, parent, branch.parent_version, manifest_size)
             if wrong:
                 yield Finding("branch-manifest-size", f"branch {name!r}: {wrong}", path, name)
-    known = {branch_root(one.name) for one in survey.unusable if one.kind in ("branch", "name")}
+    roots = {branch_root(ref.name) for ref in survey.unusable if ref.kind in ("branch", "name")}
     for folder, line in survey.lines.items():
-        if line.branch is None or line.branch in survey.branches or folder in known:
+        if line.branch is None or line.branch in survey.branches or folder in roots:
             continue
         text = (
             f"folder {folder!r} has {len(line.names)} versions and no record of a branch: its "
@@ -313,37 +316,39 @@ def _line(survey: Survey, branch: str | None) -> LineOfVersions | None:
 
 
 def _has(line: LineOfVersions, version: int) -> bool:
-    return any(one.version == version for one in (*line.names, *line.detached))
+    return any(name.version == version for name in (*line.names, *line.detached))
 
 
-def _wrong_size(survey: Survey, line: LineOfVersions, version: int, said: int) -> str | None:
+def _wrong_size(survey: Survey, line: LineOfVersions, version: int, stored_size: int) -> str | None:
     """Return what is wrong with the size that a record says of a manifest; 0 is not recorded."""
-    name = next(one for one in (*line.names, *line.detached) if one.version == version)
+    name = next(
+        candidate for candidate in (*line.names, *line.detached) if candidate.version == version
+    )
     file = survey.manifest(line.folder, name)
-    if file is None or said in (0, file.size_bytes):
+    if file is None or stored_size in (0, file.size_bytes):
         return None
-    return f"the record says {said} bytes of the manifest, which has {file.size_bytes}"
+    return f"the record says {stored_size} bytes of the manifest, which has {file.size_bytes}"
 
 
 def file_findings(dataset: Dataset) -> Iterator[Finding]:
     """Find files that versions name and that do not exist, also under base paths."""
-    there = {one.path for one in dataset.survey.files}
-    folders = {one.path.rpartition("/")[0] for one in dataset.survey.files}
+    paths = {file.path for file in dataset.survey.files}
+    folders = {file.path.rpartition("/")[0] for file in dataset.survey.files}
     refused: set[tuple[str, int | None]] = set()
     for folder, line in dataset.references.lines.items():
         home = line.home
         branch = dataset.branch(home)
         is_lost: list[bool] = []  # of each data file
         findings: list[Finding] = []
-        for file, at in line.first_named.items():
+        for file, first_version in line.first_named.items():
             if file.kind in (DATA, DELETION) or (file.kind == INDEX and file.size_bytes):
-                version = line.versions[at]
-                found = _missing(dataset, home, version, file, there | folders)
+                version = line.versions[first_version]
+                is_missing = _missing(dataset, home, version, file, paths | folders)
                 if file.kind == DATA:
-                    is_lost.append(found is not None and found[0] == _MISSING[DATA])
-                if found is None:
+                    is_lost.append(is_missing is not None and is_missing[0] == _MISSING[DATA])
+                if is_missing is None:
                     continue
-                code, text, error = found
+                code, text, error = is_missing
                 if code.startswith("base-"):  # once for all of its files
                     if (folder, file.base_id) in refused:
                         continue
@@ -360,7 +365,7 @@ def file_findings(dataset: Dataset) -> Iterator[Finding]:
 
 
 def _missing(
-    dataset: Dataset, folder: str, version: VersionFiles, file: NamedFile, there: set[str]
+    dataset: Dataset, folder: str, version: VersionFiles, file: NamedFile, present_paths: set[str]
 ) -> tuple[str, str, LanceError | None] | None:
     missing = _MISSING[file.kind], "versions from this one on refer to it, and it is not there"
     try:
@@ -369,9 +374,11 @@ def _missing(
         if store.uri == root or store.uri.startswith(f"{root}/"):
             inside = store.uri[len(root) :].lstrip("/")
             whole = f"{inside}/{path}" if inside else path
-            found = whole in there or (file.kind != INDEX and store.exists(path))  # behind a link
+            exists = whole in present_paths or (
+                file.kind != INDEX and store.exists(path)
+            )  # behind a link
         else:
-            found = bool(store.list_recursive(path)) if file.kind == INDEX else store.exists(path)
+            exists = bool(store.list_recursive(path)) if file.kind == INDEX else store.exists(path)
     except CorruptFileError as error:
         return "base-unknown", str(error), error
     except InvalidInputError as error:
@@ -379,16 +386,16 @@ def _missing(
         return code, str(error), error
     except LanceError as error:
         return missing[0], str(error), error
-    return None if found else (*missing, None)
+    return None if exists else (*missing, None)
 
 
 def unreferenced(dataset: Dataset) -> list[StoredFile]:
     """List the files of the usual folders that no version refers to."""
     files = dataset.survey.files
-    known = dataset.references.known([one.identity for one in files]).tolist()
+    identities = dataset.references.numbers_of([file.identity for file in files]).tolist()
     needed = needed_identities(dataset.references, {})
     return [
-        one
-        for one, key in zip(files, known, strict=True)
-        if one.kind in (DATA, DELETION, INDEX) and not (key >= 0 and needed[key])
+        file
+        for file, key in zip(files, identities, strict=True)
+        if file.kind in (DATA, DELETION, INDEX) and not (key >= 0 and needed[key])
     ]

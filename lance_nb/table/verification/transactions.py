@@ -56,7 +56,7 @@ class Step:
         if not fragments.has_counts or fragments.repeated_id() is not None:
             return None
         ids = fragments.counts().ids.tolist()
-        indices = {one.uuid: one for one in read_indices(snapshot) if not one.is_system}
+        indices = {index.uuid: index for index in read_indices(snapshot) if not index.is_system}
         by_id = dict(zip(ids, fragments.raw, strict=True))
         manifest = snapshot.manifest
         return cls(snapshot.version, by_id, indices, manifest.config, tuple(manifest.schema.names))
@@ -86,9 +86,9 @@ def transaction_findings(snapshot: Snapshot) -> tuple[TransactionEffects | None,
         add("transaction-unreadable", f"the copy in the manifest: {error}", place, error)
     try:
         stored = _stored(snapshot, name) if name else None
-        found = None if stored is None else TransactionEffects.from_bytes(stored, name)
+        stored_effects = None if stored is None else TransactionEffects.from_bytes(stored, name)
     except ObjectNotFoundError as error:
-        found = None
+        stored_effects = None
         path = f"_transactions/{name}"
         if inline is None:
             text = "the manifest names it, it is not there, and the manifest holds no copy"
@@ -96,16 +96,16 @@ def transaction_findings(snapshot: Snapshot) -> tuple[TransactionEffects | None,
         else:
             add("transaction-file-missing", "the manifest names it, and holds a copy", path)
     except LanceError as error:
-        found = None
+        stored_effects = None
         add("transaction-unreadable", str(error), f"_transactions/{name}", error)
-    for one, path in ((effects, place), (found, f"_transactions/{name}")):
-        if one is not None and name and name != f"{one.read_version}-{one.uuid}.txn":
-            text = f"it is the transaction {one.uuid!r}, and the manifest names {name!r}"
+    for change, path in ((effects, place), (stored_effects, f"_transactions/{name}")):
+        if change is not None and name and name != f"{change.read_version}-{change.uuid}.txn":
+            text = f"it is the transaction {change.uuid!r}, and the manifest names {name!r}"
             add("transaction-mismatch", text, path)
-    if effects is not None and found is not None and effects != found:
+    if effects is not None and stored_effects is not None and effects != stored_effects:
         text = "it differs from the copy that the manifest holds"
         add("transaction-mismatch", text, f"_transactions/{name}")
-    return effects if effects is not None else found, findings
+    return effects if effects is not None else stored_effects, findings
 
 
 def _stored(snapshot: Snapshot, name: str) -> memoryview:
@@ -128,7 +128,7 @@ def _is_next_batch(key: str, before: str, now: str | None) -> bool:
     """
     if not key.startswith(STREAM_MARK_PREFIX) or now is None:
         return False
-    if not all(one.isdecimal() and len(one) <= _DIGITS_MAX for one in (before, now)):
+    if not all(number.isdecimal() and len(number) <= _DIGITS_MAX for number in (before, now)):
         return False
     return int(now) > int(before)
 
@@ -160,14 +160,14 @@ def change_findings(
         return Finding(code, text, path, snapshot.branch, snapshot.version)
 
     names = set(manifest.schema.names)
-    for what, change, found in (
+    for part, change, difference in (
         ("configuration", effects.config, manifest.config),
         ("table's metadata", effects.table_metadata, manifest.table_metadata),
     ):
-        unmet = change.unmet(found)
+        unmet = change.unmet(difference)
         if unmet:
             text = (
-                f"its transaction changes the key {unmet[0]!r} of the {what}; it has not the change"
+                f"its transaction changes the key {unmet[0]!r} of the {part}; it has not the change"
             )
             yield finding("config-lost", text)
     if effects.columns is not None and set(effects.columns) != names:
@@ -243,18 +243,18 @@ def step_findings(
             yield finding("file-entry-changed", text, number)
 
     for uuid, segment in after.indices.items():
-        what = _index_difference(before.indices.get(uuid, segment), segment)
-        if what:
-            text = f"index {segment.name!r} ({uuid}) has {what}"
+        difference = _index_difference(before.indices.get(uuid, segment), segment)
+        if difference:
+            text = f"index {segment.name!r} ({uuid}) has {difference}"
             yield finding("index-entry-changed", text, None)
 
 
 def _index_difference(old: IndexMetadata, new: IndexMetadata) -> str:
     """Return what differs in the same segment, of which only the coverage may change."""
-    for what in ("name", "fields", "kind", "index_version", "files"):
-        was, now = getattr(old, what), getattr(new, what)
+    for attribute in ("name", "fields", "kind", "index_version", "files"):
+        was, now = getattr(old, attribute), getattr(new, attribute)
         if was != now and was not in ((), None, ""):  # what an old writer left out may be added
-            return f"another {what}: {now!r} instead of {was!r}"
+            return f"another {attribute}: {now!r} instead of {was!r}"
     return ""
 
 
@@ -271,17 +271,17 @@ def _deletion(fragment: Fragment) -> str | None:
 
 def _changed_entry(old: Fragment, new: Fragment) -> str:
     """Return what differs in the entries of the same data file, "" if nothing."""
-    stored = [one for file in old.files for one in file.fields if one != TOMBSTONE]
+    stored = [field_id for file in old.files for field_id in file.fields if field_id != TOMBSTONE]
     if len(set(stored)) < len(stored):
         return ""  # releases up to 0.10.5: the next version renumbers these fields
-    known: dict[tuple[str, int | None], list[DataFile]] = {}
+    known_files: dict[tuple[str, int | None], list[DataFile]] = {}
     for file in new.files:  # a file that was removed and added again may occur twice
-        known.setdefault((file.path, file.base_id), []).append(file)
+        known_files.setdefault((file.path, file.base_id), []).append(file)
     for file in old.files:
-        now = known.get((file.path, file.base_id), [])
-        what = [_difference(file, one) for one in now]
-        if what and None not in what:
-            return f"data file {file.path!r} has other {what[0]} than in the version before"
+        now = known_files.get((file.path, file.base_id), [])
+        differences = [_difference(file, current) for current in now]
+        if differences and None not in differences:
+            return f"data file {file.path!r} has other {differences[0]} than in the version before"
     if old.files == new.files and old.row_id_meta != new.row_id_meta:
         return "it has other row ids than in the version before, in the same files"
     if old.physical_rows not in (0, new.physical_rows) and old.files == new.files:

@@ -106,37 +106,41 @@ def verify(
     progress = _Progress()
     progress.sums = ChecksumChecks() if checksums else None
     progress.sample = None if sample is None else choose_sample(_sizes(dataset), sample, seed)
-    found = Bounded()
+    findings = Bounded()
     missing = list(file_findings(dataset))
-    found.add(ref_findings(dataset.survey))
+    findings.add(ref_findings(dataset.survey))
     for folder in dataset.survey.lines:
-        found.add(line_findings(dataset.survey, dataset.references, folder))
-    found.add(missing)
-    known = {(one.branch, one.path) for one in missing if one.code in _MISSING}
+        findings.add(line_findings(dataset.survey, dataset.references, folder))
+    findings.add(missing)
+    missing_paths = {
+        (finding.branch, finding.path) for finding in missing if finding.code in _MISSING
+    }
     for folder, line in dataset.references.lines.items():
         if folder != line.home:
             continue  # a line that was read a second time
         histories = _history_findings(dataset, folder, line, progress)
         files = _file_contents(dataset, folder, line, progress, values=values, tick=tick)
-        for one in (histories, files):
-            found.add(_without_echoes(one, known))
+        for group in (histories, files):
+            findings.add(_without_echoes(group, missing_paths))
     if progress.sums is not None:
-        found.add(progress.sums.records(dataset.survey.root))
-    return _report(dataset, progress, found)
+        findings.add(progress.sums.records(dataset.survey.root))
+    return _report(dataset, progress, findings)
 
 
 def _sizes(dataset: Dataset) -> dict[str, int]:
     """Return the sizes of files in bytes, by identity, as far as versions name them."""
     sizes: dict[str, int] = {}
     for line in dataset.references.lines.values():
-        sizes.update((one.identity, 0) for one in line.first_named if one.kind in _READ)
+        sizes.update(
+            (named_file.identity, 0) for named_file in line.first_named if named_file.kind in _READ
+        )
     for file in dataset.survey.files:
         if file.identity in sizes:
             sizes[file.identity] += file.size_bytes
     return sizes
 
 
-def _report(dataset: Dataset, progress: _Progress, found: Bounded) -> Verification:
+def _report(dataset: Dataset, progress: _Progress, findings: Bounded) -> Verification:
     orphans = unreferenced(dataset)
     lines = dataset.references.lines.values()
     named: dict[str, set[str]] = {DATA: set(), DELETION: set(), INDEX: set(), TRANSACTION: set()}
@@ -152,10 +156,10 @@ def _report(dataset: Dataset, progress: _Progress, found: Bounded) -> Verificati
         num_indices=len(named[INDEX]),
         num_values=progress.num_values,
         num_orphans=len(orphans),
-        orphan_bytes=sum(one.size_bytes for one in orphans),
-        findings=tuple(found.kept),
-        left_out=found.left_out,
-        orphans=tuple(one.path for one in orphans),
+        orphan_bytes=sum(orphan.size_bytes for orphan in orphans),
+        findings=tuple(findings.kept),
+        left_out=findings.left_out,
+        orphans=tuple(orphan.path for orphan in orphans),
         num_files_checked=0 if progress.sums is None else progress.sums.num_checked,
         num_files_without_checksum=0 if progress.sums is None else progress.sums.num_without,
         sample=progress.sample,
@@ -163,17 +167,17 @@ def _report(dataset: Dataset, progress: _Progress, found: Bounded) -> Verificati
 
 
 def _without_echoes(
-    findings: Iterable[Finding], known: set[tuple[str | None, str]]
+    findings: Iterable[Finding], missing_paths: set[tuple[str | None, str]]
 ) -> Iterator[Finding]:
     """Drop findings that only repeat that a file is missing."""
-    folders = {(branch, path) for branch, path in known if path.startswith("_indices/")}
-    for one in findings:
-        folder = "/".join(one.path.split("/")[:2])
-        is_echo = isinstance(one.error, ObjectNotFoundError) and (
-            (one.branch, one.path) in known or (one.branch, folder) in folders
+    folders = {(branch, path) for branch, path in missing_paths if path.startswith("_indices/")}
+    for finding in findings:
+        folder = "/".join(finding.path.split("/")[:2])
+        is_echo = isinstance(finding.error, ObjectNotFoundError) and (
+            (finding.branch, finding.path) in missing_paths or (finding.branch, folder) in folders
         )
         if not is_echo:
-            yield one
+            yield finding
 
 
 # --- manifests, one after the other ---------------------------------------------------------------
@@ -192,28 +196,30 @@ def _history_findings(
     fields = _Fields.of(dataset, folder)
     unreadable: list[Finding] = []
     good: int | None = None
-    newest = max((one.version for one in dataset.survey.lines[folder].names), default=None)
-    for one in sorted(line.versions, key=lambda one: one.version):
+    newest = max((version.version for version in dataset.survey.lines[folder].names), default=None)
+    for version in sorted(line.versions, key=lambda version: version.version):
         try:
-            snapshot = dataset.load(branch, one.version)
-            found = [*manifest_findings(snapshot), *fields.unknown(snapshot)]
+            snapshot = dataset.load(branch, version.version)
+            findings = [*manifest_findings(snapshot), *fields.unknown(snapshot)]
             effects, more = transaction_findings(snapshot)
             # Clean-ups of pylance leave old versions that branches need without their files.
-            found += [each for each in more if one.version == newest or each.code != _FILE_ONLY]
-            found += _mixed_branch(dataset, folder, snapshot, effects)
-            follows = before is not None and before.version + 1 == one.version
-            found += change_findings(before if follows else None, snapshot, effects)
+            findings += [
+                each for each in more if version.version == newest or each.code != _FILE_ONLY
+            ]
+            findings += _mixed_branch(dataset, folder, snapshot, effects)
+            follows = before is not None and before.version + 1 == version.version
+            findings += change_findings(before if follows else None, snapshot, effects)
             step = Step.of(snapshot)
             if before is not None and step is not None and follows:
-                found += step_findings(before, step, snapshot, effects)
+                findings += step_findings(before, step, snapshot, effects)
             before = step
         except LanceError as error:
-            unreadable.append(_unreadable(branch, one.version, one.path, error))
+            unreadable.append(_unreadable(branch, version.version, version.path, error))
             before = None
             continue
-        if one.version < DETACHED_BIT:
-            good = one.version
-        for each in found:
+        if version.version < DETACHED_BIT:
+            good = version.version
+        for each in findings:
             path = "" if each.path.startswith("_versions/") else each.path
             reported[each.code, each.fragment, path] = each
     yield from reported.values()
@@ -251,25 +257,27 @@ class _Fields:
     Most fragments are the same in many versions: each description is decoded once.
     """
 
-    def __init__(self, known: set[int] | None) -> None:
-        self._known = known
+    def __init__(self, version_numbers: set[int] | None) -> None:
+        self._known = version_numbers
         self._lost: dict[int, tuple[DataFile, ...]] = {}  # by the hash of a description
 
     @classmethod
     def of(cls, dataset: Dataset, folder: str) -> _Fields:
         """Read the schemas of a branch; without its first versions, the ids are not known."""
         line = dataset.references.lines[folder]
-        numbers = sorted(one.version for one in line.versions if one.version < DETACHED_BIT)
+        numbers = sorted(
+            version.version for version in line.versions if version.version < DETACHED_BIT
+        )
         if folder or numbers != list(range(1, len(numbers) + 1)):
             return cls(None)
-        known: set[int] = set()
+        field_ids: set[int] = set()
         for number in numbers:
             try:
                 schema = dataset.load(None, number).manifest.schema
             except LanceError:
                 return cls(None)
-            known.update(one.id for one in schema.walk())
-        return cls(known)
+            field_ids.update(field.id for field in schema.walk())
+        return cls(field_ids)
 
     def unknown(self, snapshot: Snapshot) -> Iterator[Finding]:
         """Find data files that name a field that never existed."""
@@ -297,24 +305,27 @@ def _file_contents(
 ) -> Iterator[Finding]:
     branch = dataset.branch(folder)
     left = _newest_first(dataset.references, line)
-    newest = max((one.version for one in line.versions if one.version < DETACHED_BIT), default=None)
-    for at in range(len(line.versions) - 1, -1, -1):
+    newest = max(
+        (version.version for version in line.versions if version.version < DETACHED_BIT),
+        default=None,
+    )
+    for index in range(len(line.versions) - 1, -1, -1):
         tick()
-        wanted = left.get(at, set()) - progress.done
-        version = line.versions[at].version
+        paths = left.get(index, set()) - progress.done
+        version = line.versions[index].version
         try:
             snapshot = dataset.load(branch, version)
             snapshot.manifest.fragments.counts()
         except LanceError:
             continue  # reported with the manifests
         yield from _located(snapshot, _snapshot_findings(snapshot, progress, values=values))
-        read = set(filter(progress.reads, wanted))
+        read = set(filter(progress.reads, paths))
         if progress.sums is not None:
             yield from _index_sums(snapshot, read, progress.sums)
         yield from _whole_findings(
-            snapshot, wanted, read, is_newest=version == newest, contents=values
+            snapshot, paths, read, is_newest=version == newest, contents=values
         )
-        progress.done |= wanted
+        progress.done |= paths
 
 
 def _newest_first(references: References, line: Line) -> Mapping[int, set[str]]:
@@ -322,32 +333,32 @@ def _newest_first(references: References, line: Line) -> Mapping[int, set[str]]:
     spans = line.spans()
     last = np.full(len(references), -1, np.int64)
     np.maximum.at(last, spans.identity, spans.stop - 1)
-    found: dict[int, set[str]] = {}
+    paths_by_position: dict[int, set[str]] = {}
     for file in line.first_named:
         if file.kind in _READ:
-            at = int(last[references.identity(file.identity)])
-            found.setdefault(at, set()).add(file.identity)
-    return found
+            position = int(last[references.identity(file.identity)])
+            paths_by_position.setdefault(position, set()).add(file.identity)
+    return paths_by_position
 
 
 def _located(snapshot: Snapshot, findings: Iterable[Finding]) -> Iterator[Finding]:
-    for one in findings:
-        yield replace(one, branch=snapshot.branch, version=snapshot.version)
+    for finding in findings:
+        yield replace(finding, branch=snapshot.branch, version=snapshot.version)
 
 
 def _snapshot_findings(
     snapshot: Snapshot, progress: _Progress, *, values: bool
 ) -> Iterator[Finding]:
     fragments = snapshot.manifest.fragments
-    for at, raw in enumerate(fragments.raw):
+    for position, raw in enumerate(fragments.raw):
         key = hash((raw, snapshot.branch))
         if key in progress.fragments:
             continue
         progress.fragments.add(key)
-        fragment = fragments[at]
+        fragment = fragments[position]
         names = _identities(fragment)
         if progress.sums is not None:
-            undone = {one for one in names - progress.done if progress.reads(one)}
+            undone = {name for name in names - progress.done if progress.reads(name)}
             yield from progress.sums.fragment(snapshot, fragment, undone.__contains__)
         progress.num_fragments += not names <= progress.done
         files = {name for name in names if name.startswith(DATA)}
@@ -361,7 +372,7 @@ def _snapshot_findings(
             if error is not None:
                 failed.add(check.subject or check.code)
                 yield _failed(check, fragment, error)
-        if not decode or failed & {one.path for one in fragment.files}:
+        if not decode or failed & {file.path for file in fragment.files}:
             continue
         for check in value_checks(snapshot, fragment):
             error = _failure(check, progress)
@@ -383,28 +394,28 @@ def _failure(check: Check, progress: _Progress) -> LanceError | None:
 
 
 def _identities(fragment: Fragment) -> set[str]:
-    found = {NamedFile(DATA, f"data/{one.path}").identity for one in fragment.files}
+    identities = {NamedFile(DATA, f"data/{file.path}").identity for file in fragment.files}
     if fragment.deletion_file is not None:
         path = fragment.deletion_file.location(fragment.id)
-        found.add(NamedFile(DELETION, path).identity)
-    return found
+        identities.add(NamedFile(DELETION, path).identity)
+    return identities
 
 
 def _index_identity(uuid: str) -> str:
     return NamedFile(INDEX, f"_indices/{uuid}").identity
 
 
-def _index_sums(snapshot: Snapshot, wanted: set[str], sums: ChecksumChecks) -> Iterator[Finding]:
+def _index_sums(snapshot: Snapshot, names: set[str], sums: ChecksumChecks) -> Iterator[Finding]:
     try:
         for index in read_indices(snapshot):
-            if _index_identity(index.uuid) in wanted:
+            if _index_identity(index.uuid) in names:
                 yield from sums.index(snapshot, index)
     except LanceError:
         return  # reported with the indices
 
 
 def _whole_findings(
-    snapshot: Snapshot, wanted: set[str], read: set[str], *, is_newest: bool, contents: bool
+    snapshot: Snapshot, names: set[str], read: set[str], *, is_newest: bool, contents: bool
 ) -> Iterator[Finding]:
     """Check a version as a whole: its numbers, repeated row ids, its indices."""
     try:
@@ -413,7 +424,7 @@ def _whole_findings(
             yield from newest_findings(snapshot)
         yield from index_findings(
             snapshot,
-            lambda uuid: _index_identity(uuid) in wanted,
+            lambda uuid: _index_identity(uuid) in names,
             contents=lambda uuid: contents and _index_identity(uuid) in read,
         )
     except (ObjectNotFoundError, NotSupportedError):
@@ -424,6 +435,6 @@ def _whole_findings(
         return
     repeated = repeated_row_id(snapshot)
     if repeated is not None:
-        number, one, other = repeated
-        text = f"row id {number} is of live rows of fragments {one} and {other}"
+        number, row_id, other = repeated
+        text = f"row id {number} is of live rows of fragments {row_id} and {other}"
         yield Finding("row-ids-repeated", text, "", snapshot.branch, snapshot.version, other)

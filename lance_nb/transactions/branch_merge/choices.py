@@ -88,13 +88,13 @@ def choices_of(resolve: object) -> tuple[CellChoice, ...] | None:
     """Check what was given as ``resolve``; None is None. Raises InvalidInputError."""
     if resolve is None:
         return None
-    given = [resolve] if isinstance(resolve, str | CellChoice) else resolve
-    if not isinstance(given, Iterable):
+    texts = [resolve] if isinstance(resolve, str | CellChoice) else resolve
+    if not isinstance(texts, Iterable):
         raise InvalidInputError(f"resolve is no choice and no list of choices: {resolve!r}")
-    found = tuple(one if isinstance(one, CellChoice) else parse_choice(one) for one in given)
-    if len(found) > CHOICES_MAX:
+    parsed = tuple(text if isinstance(text, CellChoice) else parse_choice(text) for text in texts)
+    if len(parsed) > CHOICES_MAX:
         raise InvalidInputError(f"more than {CHOICES_MAX:,} choices: choose by column or for all")
-    return found
+    return parsed
 
 
 def parse_choice(text: object) -> CellChoice:

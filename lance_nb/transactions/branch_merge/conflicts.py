@@ -95,9 +95,9 @@ class Findings:
         possible = tuple(choices)
         decided = self.on_conflict if self.on_conflict in possible else None
         if not remedy and possible:
-            shown = " or ".join(f"on_conflict={one!r}" for one in possible)
+            shown = " or ".join(f"on_conflict={side_name!r}" for side_name in possible)
             remedy = f"Decide with {shown}"
-        found = MergeConflict(
+        conflict = MergeConflict(
             kind,
             text,
             remedy,
@@ -109,7 +109,7 @@ class Findings:
             possible,
             needs_key,
         )
-        self.conflicts.append(found)
+        self.conflicts.append(conflict)
         return decided or OURS
 
     def report_decided(self, kind: str, text: str, fragments: Iterable[int], num_rows: int) -> None:
@@ -127,7 +127,7 @@ class Findings:
     @property
     def open(self) -> tuple[MergeConflict, ...]:
         """The conflicts that nobody has decided."""
-        return tuple(one for one in self.conflicts if one.resolution is None)
+        return tuple(conflict for conflict in self.conflicts if conflict.resolution is None)
 
     def note(self, text: str) -> None:
         """Say something that is no conflict; once."""
@@ -169,12 +169,13 @@ def _pairs(
     source: Sequence[Step], target: Sequence[Step], conflicts: Sequence[MergeConflict]
 ) -> Iterator[dict[str, object]]:
     prints = [
-        None if one.transaction is None else one.transaction.operation.footprint() for one in target
+        None if step.transaction is None else step.transaction.operation.footprint()
+        for step in target
     ]
     for mine in source:
         ours = None if mine.transaction is None else mine.transaction.operation
         print_ = None if ours is None else ours.footprint()
-        for other, known in zip(target, prints, strict=True):
+        for other, fingerprints in zip(target, prints, strict=True):
             theirs = None if other.transaction is None else other.transaction.operation
             row: dict[str, object] = {
                 "source_version": mine.version,
@@ -182,7 +183,7 @@ def _pairs(
                 "target_version": other.version,
                 "target_operation": _name(theirs),
             }
-            row.update(_judged(ours, theirs, (print_, known), conflicts))
+            row.update(_judged(ours, theirs, (print_, fingerprints), conflicts))
             yield row
 
 
@@ -196,15 +197,15 @@ def _judged(
     if ours is None or theirs is None or mine is None or other is None:
         reason = "what this version changed is not recorded any more"
         return {"verdict": "unknown", "reason": reason, "outcome": "merged"}
-    found = check(ours, theirs, Circumstances(knows_rows=True))
+    verdict = check(ours, theirs, Circumstances(knows_rows=True))
     fragments = mine.touched & other.touched
     fields = {f for _, f in mine.replaced & other.replaced}
-    outcome = "replayed" if found.verdict is Verdict.COMPATIBLE else "merged"
-    if any(_is_about(one, mine, other, fragments, found.verdict) for one in conflicts):
+    outcome = "replayed" if verdict.verdict is Verdict.COMPATIBLE else "merged"
+    if any(_is_about(conflict, mine, other, fragments, verdict.verdict) for conflict in conflicts):
         outcome = "conflict"
     return {
-        "verdict": found.verdict.name.lower(),
-        "reason": found.overlap,
+        "verdict": verdict.verdict.name.lower(),
+        "reason": verdict.overlap,
         "fragments": sorted(fragments),
         "fields": sorted(fields),
         "outcome": outcome,

@@ -64,47 +64,52 @@ class FileLocations:
         """Return the base under which the target finds a file of the source."""
         if base_id not in self.known:
             self.known[base_id] = self._base(base_id)
-        found = self.known[base_id]
-        if found is None or not self.copies_files or self._is_inherited(base_id):
-            return found
+        base = self.known[base_id]
+        if base is None or not self.copies_files or self._is_inherited(base_id):
+            return base
         store, place = self.source.snapshot.locations.locate(path, base_id)
         self.copies.setdefault(path, FileCopy(store, place, path, is_folder))
         return None
 
     def foreign(self) -> frozenset[int]:
         """Return the base paths of the outcome that the target would not depend on otherwise."""
-        mine = {_split(one) for one in self.inherited}
-        present = {one.id: one for one in self.target.snapshot.locations.present_bases()}
-        needed = [present.get(one.id, one) for one in self.needed()]
-        return frozenset(one.id for one in needed if _split(one.path) not in mine)
+        mine = {_split(base) for base in self.inherited}
+        present = {
+            present_base.id: present_base
+            for present_base in self.target.snapshot.locations.present_bases()
+        }
+        needed = [present.get(base.id, base) for base in self.needed()]
+        return frozenset(base.id for base in needed if _split(base.path) not in mine)
 
     def _is_inherited(self, base_id: int | None) -> bool:
         place = _split(self._source_base(base_id).path)
-        return any(_split(one) == place for one in self.inherited)
+        return any(_split(base) == place for base in self.inherited)
 
     def needed(self) -> tuple[BasePath, ...]:
         """Return the base paths of the outcome, without those that copies have spared."""
         if not self.copies_files:
             return self.bases
-        kept = (
-            one for one in self.added if any(_split(i) == _split(one.path) for i in self.inherited)
+        needed_bases = (
+            base
+            for base in self.added
+            if any(_split(i) == _split(base.path) for i in self.inherited)
         )
-        return (*self.target.manifest.base_paths, *kept)
+        return (*self.target.manifest.base_paths, *needed_bases)
 
     def _base(self, base_id: int | None) -> int | None:
-        wanted = self._source_base(base_id)
-        place = _place(wanted)
+        source_base = self._source_base(base_id)
+        place = _place(source_base)
         if place == ((_split(self.target.snapshot.locations.home.uri)), True):
             return None
-        for one in (*self.target.snapshot.locations.present_bases(), *self.added):
-            if _place(one) == place:
-                return one.id
-        taken = {one.id for one in self.bases}
-        names = {one.name for one in self.bases}
+        for base in (*self.target.snapshot.locations.present_bases(), *self.added):
+            if _place(base) == place:
+                return base.id
+        taken = {base.id for base in self.bases}
+        names = {base.name for base in self.bases}
         new = replace(
-            wanted,
+            source_base,
             id=max(taken, default=0) + 1,
-            name=None if wanted.name in names else wanted.name,
+            name=None if source_base.name in names else source_base.name,
         )
         self.added.append(new)
         return new.id
@@ -132,29 +137,29 @@ def translated_files(
     s: Fragment, fields: Mapping[int, int], places: FileLocations
 ) -> tuple[DataFile, ...]:
     """Return the files of a fragment of the source as the target names them."""
-    found = []
+    translated = []
     for file in s.files:
-        ids = tuple(fields.get(one, TOMBSTONE) for one in file.fields)
-        if any(one != TOMBSTONE for one in ids):
-            found.append(replace(places.translated(file), fields=ids))
-    return tuple(found)
+        ids = tuple(fields.get(field_id, TOMBSTONE) for field_id in file.fields)
+        if any(field_id != TOMBSTONE for field_id in ids):
+            translated.append(replace(places.translated(file), fields=ids))
+    return tuple(translated)
 
 
 def files_by_field(
     side: Side, fragment: Fragment, fields: Mapping[int, int] | None = None
 ) -> FieldFiles:
     """Return which file holds which field, by the ids of the outcome."""
-    found: FieldFiles = {}
+    files: FieldFiles = {}
     for file in fragment.files:
         name = file_name(side, file)
-        for one in file.fields:
-            number = one if fields is None else fields.get(one, TOMBSTONE)
+        for field_id in file.fields:
+            number = field_id if fields is None else fields.get(field_id, TOMBSTONE)
             if number >= 0:
-                found[number] = name
-    return found
+                files[number] = name
+    return files
 
 
-def same_deletions(one: Side, left: Fragment, other: Side, right: Fragment) -> bool:
+def same_deletions(side: Side, left: Fragment, other: Side, right: Fragment) -> bool:
     """Return whether two fragments have the same deletion file."""
-    mine = one.places.of_deletions(left.id, left.deletion_file)
+    mine = side.places.of_deletions(left.id, left.deletion_file)
     return mine == other.places.of_deletions(right.id, right.deletion_file)

@@ -42,12 +42,12 @@ class Matches:
 
     def source_to_target(self) -> dict[int, int]:
         """Return fragments of the source that are in the target too, through the base or not."""
-        there = self.base_target.fragments
-        found = dict(self.source_target.fragments)
+        target_ids = self.base_target.fragments
+        fragments = dict(self.source_target.fragments)
         for base, source in self.base_source.fragments.items():
-            if base in there:
-                found[source] = there[base]
-        return found
+            if base in target_ids:
+                fragments[source] = target_ids[base]
+        return fragments
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class FragmentMerge:
         self._rewritten = rewritten
         ids = schema.fields
         inner = matches.base_source.fields
-        self._base_fields = {one: ids[s] for one, s in inner.items() if s in ids}
+        self._base_fields = {source_id: ids[s] for source_id, s in inner.items() if s in ids}
         self._base_fields.update(matches.base_target.fields)
         self.out = MergedFragments()
 
@@ -124,15 +124,15 @@ class FragmentMerge:
                 None if s is None else source.fragments[s],
                 None if t is None else target.fragments[t],
             )
-        known = set(of_base.values())
+        paired = set(of_base.values())
         present = self._matches.source_target.fragments
-        for one in source.fragments.values():
-            if one.id in known:
+        for fragment in source.fragments.values():
+            if fragment.id in paired:
                 continue
-            if one.id in present:
-                self._merge_shared(one, target.fragments[present[one.id]])
+            if fragment.id in present:
+                self._merge_shared(fragment, target.fragments[present[fragment.id]])
             else:
-                self.out.added.append(one)
+                self.out.added.append(fragment)
         return self.out
 
     def _merge(self, base: Fragment, s: Fragment | None, t: Fragment | None) -> None:
@@ -158,20 +158,20 @@ class FragmentMerge:
             else:
                 self.out.both_gone[base.id] = self._ends.base.live(base)
             return
-        live, there = self._ends.base.live(base), self._ends.target.deleted(t)
-        gone = np.intersect1d(live, there, assume_unique=True)
+        live, target_deleted = self._ends.base.live(base), self._ends.target.deleted(t)
+        removed = np.intersect1d(live, target_deleted, assume_unique=True)
         fields = self._written_on_target(base, t)
         revived = revived_rows(self._ends.base, base, self._ends.target, t)
-        if was_rewritten and (gone.size or fields or revived.size):
+        if was_rewritten and (removed.size or fields or revived.size):
             self._report_rewritten(base, "rewritten (compacted) on the source and changed here")
             return
-        if gone.size:
-            self.out.both_gone[base.id] = gone
-        if fields and live.size > gone.size:
-            rest = np.setdiff1d(live, gone, assume_unique=True)
-            self.out.lacking.append(Lacking(base.id, rest, True, tuple(sorted(fields))))
+        if removed.size:
+            self.out.both_gone[base.id] = removed
+        if fields and live.size > removed.size:
+            remaining = np.setdiff1d(live, removed, assume_unique=True)
+            self.out.lacking.append(Lacking(base.id, remaining, True, tuple(sorted(fields))))
         if revived.size:
-            self.out.changed[t.id] = Changed(t, np.union1d(there, live))
+            self.out.changed[t.id] = Changed(t, np.union1d(target_deleted, live))
         else:
             self.out.removed.add(t.id)
 
@@ -179,10 +179,10 @@ class FragmentMerge:
         if self._was_rewritten(base, 1):
             self._report_rewritten(base, "changed on the source and rewritten (compacted) here")
             return
-        live, there = self._ends.base.live(base), self._ends.source.deleted(s)
-        gone = np.intersect1d(live, there, assume_unique=True)
-        if gone.size:
-            self.out.both_gone[base.id] = gone
+        live, source_deleted = self._ends.base.live(base), self._ends.source.deleted(s)
+        removed = np.intersect1d(live, source_deleted, assume_unique=True)
+        if removed.size:
+            self.out.both_gone[base.id] = removed
         if fields:
             self.out.lacking.append(Lacking(base.id, live, False, tuple(sorted(fields))))
         if revived_rows(self._ends.base, base, self._ends.source, s).size:
@@ -193,10 +193,10 @@ class FragmentMerge:
         names = self._rewritten[side]
         return any(file_name(self._ends.base, file) in names for file in base.files)
 
-    def _report_rewritten(self, base: Fragment, what: str) -> None:
+    def _report_rewritten(self, base: Fragment, subject: str) -> None:
         self._findings.report(
             FRAGMENTS,
-            f"fragment {base.id} was {what}",
+            f"fragment {base.id} was {subject}",
             choices=(),
             remedy="Where its rows went is not recorded: merge the other changes first, with "
             "squash=False or cherry_pick, and compact afterwards",
@@ -210,9 +210,9 @@ class FragmentMerge:
         theirs, mine = self._ends.source.deleted(s), self._ends.target.deleted(t)
         s_new = np.setdiff1d(theirs, before, assume_unique=True)
         t_new = np.setdiff1d(mine, before, assume_unique=True)
-        both = np.intersect1d(s_new, t_new, assume_unique=True)
-        if both.size:
-            self.out.both_gone[base.id] = both
+        deleted_by_both = np.intersect1d(s_new, t_new, assume_unique=True)
+        if deleted_by_both.size:
+            self.out.both_gone[base.id] = deleted_by_both
         revived = np.intersect1d(
             np.setdiff1d(before, theirs, assume_unique=True), mine, assume_unique=True
         )
@@ -221,9 +221,9 @@ class FragmentMerge:
         deleted = np.setdiff1d(np.union1d(mine, s_new), revived, assume_unique=True)
         self._note_lacking(base, t, fields, s_new, t_new)
         taken = self._taken(base, s, t, fields)
-        kept = self._with_files(s, t, taken) if taken else t
+        merged = self._with_files(s, t, taken) if taken else t
         is_new = bool(taken) or bool(revived.size)
-        stamped = merged_stamps(self._ends, base, s, kept, revived) if is_new else kept
+        stamped = merged_stamps(self._ends, base, s, merged, revived) if is_new else merged
         moved = not np.array_equal(deleted, mine)
         if stamped != t or moved:
             self.out.changed[t.id] = Changed(stamped, deleted if moved else None)
@@ -232,13 +232,21 @@ class FragmentMerge:
         """Merge a fragment that is newer than the base and on both sides: picked or merged."""
         theirs, mine = self._ends.source.deleted(s), self._ends.target.deleted(t)
         deleted = np.union1d(theirs, mine)
-        here, there = self._homes(s), files_by_field(self._ends.target, t)
-        fields = {one for one, name in here.items() if there.get(one) != name}
-        taken = {one for one in fields if one not in there or one in self._schema.added}
-        kept = self._with_files(s, t, taken) if taken else t
+        source_files, target_files = self._homes(s), files_by_field(self._ends.target, t)
+        fields = {
+            field_id
+            for field_id, name in source_files.items()
+            if target_files.get(field_id) != name
+        }
+        taken = {
+            field_id
+            for field_id in fields
+            if field_id not in target_files or field_id in self._schema.added
+        }
+        merged = self._with_files(s, t, taken) if taken else t
         moved = deleted.size > mine.size
-        if kept != t or moved:
-            self.out.changed[t.id] = Changed(kept, deleted if moved else None)
+        if merged != t or moved:
+            self.out.changed[t.id] = Changed(merged, deleted if moved else None)
 
     def _note_lacking(
         self, base: Fragment, t: Fragment, fields: set[int], s_new: Ints, t_new: Ints
@@ -251,49 +259,59 @@ class FragmentMerge:
 
     def _taken(self, base: Fragment, s: Fragment, t: Fragment, fields: set[int]) -> set[int]:
         """Return the fields whose data the source has written, conflicts decided."""
-        before, here = self._base_homes(base), files_by_field(self._ends.target, t)
-        there = self._homes(s)
-        taken = {one for one in fields if here.get(one) != there[one]}
-        rivals = {one for one in taken if here.get(one) != before.get(one)}
+        before, target_files = self._base_homes(base), files_by_field(self._ends.target, t)
+        source_files = self._homes(s)
+        taken = {
+            field_id for field_id in fields if target_files.get(field_id) != source_files[field_id]
+        }
+        rivals = {
+            field_id for field_id in taken if target_files.get(field_id) != before.get(field_id)
+        }
         if rivals:
-            names = ", ".join(repr(self._schema.schema.path_of(one)) for one in sorted(rivals))
+            names = ", ".join(
+                repr(self._schema.schema.path_of(field_id)) for field_id in sorted(rivals)
+            )
             text = f"values of column {names} of fragment {base.id} were written on both sides"
             decided = self._findings.report(COLUMNS, text, fragments=(base.id,), fields=rivals)
             if decided != THEIRS:
                 taken -= rivals
-        for one in taken & before.keys():
-            self.out.rewritten.setdefault(t.id, set()).add(one)
+        for field_id in taken & before.keys():
+            self.out.rewritten.setdefault(t.id, set()).add(field_id)
         return taken
 
     def _with_files(self, s: Fragment, t: Fragment, taken: set[int]) -> Fragment:
         """Take columns from the source's files; the target's old ones become tombstones."""
         files = [
-            replace(one, fields=tuple(TOMBSTONE if f in taken else f for f in one.fields))
-            for one in t.files
+            replace(file, fields=tuple(TOMBSTONE if f in taken else f for f in file.fields))
+            for file in t.files
         ]
         for file in s.files:
-            fields = tuple(self._schema.fields.get(one, TOMBSTONE) for one in file.fields)
+            fields = tuple(self._schema.fields.get(field_id, TOMBSTONE) for field_id in file.fields)
             if taken.isdisjoint(fields):
                 continue
-            chosen = tuple(one if one in taken else TOMBSTONE for one in fields)
+            chosen = tuple(field_id if field_id in taken else TOMBSTONE for field_id in fields)
             files.append(replace(self._places.translated(file), fields=chosen))
-        left = (one for one in files if any(number != TOMBSTONE for number in one.fields))
+        left = (file for file in files if any(number != TOMBSTONE for number in file.fields))
         return replace(t, files=tuple(left))
 
     # --- where fields are -------------------------------------------------------------------------
 
     def _written(self, base: Fragment, s: Fragment) -> set[int]:
-        before, here = self._base_homes(base), self._homes(s)
-        known = self._schema.schema.field_by_id
+        before, source_files = self._base_homes(base), self._homes(s)
+        field_by_id = self._schema.schema.field_by_id
         return {
-            one for one, name in here.items() if before.get(one) != name and known(one) is not None
+            field_id
+            for field_id, name in source_files.items()
+            if before.get(field_id) != name and field_by_id(field_id) is not None
         }
 
     def _written_on_target(self, base: Fragment, t: Fragment) -> set[int]:
-        before, here = self._base_homes(base), files_by_field(self._ends.target, t)
-        known = self._schema.schema.field_by_id
+        before, target_files = self._base_homes(base), files_by_field(self._ends.target, t)
+        field_by_id = self._schema.schema.field_by_id
         return {
-            one for one, name in here.items() if before.get(one) != name and known(one) is not None
+            field_id
+            for field_id, name in target_files.items()
+            if before.get(field_id) != name and field_by_id(field_id) is not None
         }
 
     def _base_homes(self, base: Fragment) -> FieldFiles:

@@ -68,10 +68,10 @@ def merged_stamps(ends: Ends, base: Fragment, s: Fragment, t: Fragment, revived:
 
 
 def _updated(fragment: Fragment) -> U64s:
-    found = fragment.last_updated_at_versions
-    if not isinstance(found, InlineSequence):
+    updated_versions = fragment.last_updated_at_versions
+    if not isinstance(updated_versions, InlineSequence):
         return np.full(fragment.physical_rows, CREATED_UNKNOWN, np.uint64)
-    return versions_of(found, fragment.physical_rows)
+    return versions_of(updated_versions, fragment.physical_rows)
 
 
 def _recorded(versions: U64s) -> RowDatasetVersionMeta:
@@ -94,26 +94,26 @@ class NewIds:
 
     def of(self, ids: U64s) -> U64s:
         """Return the ids in the outcome."""
-        found, is_known = self.known.of(ids)
+        matched_ids, is_known = self.known.of(ids)
         fresh, _ = self.fresh.of(ids)
-        return np.where(is_known, found, fresh).astype(np.uint64)
+        return np.where(is_known, matched_ids, fresh).astype(np.uint64)
 
 
-def new_ids(ends: Ends, known: RowIds, added: Sequence[Fragment]) -> NewIds:
+def new_ids(ends: Ends, known_ids: RowIds, added: Sequence[Fragment]) -> NewIds:
     """Choose ids for the rows of the source's new fragments."""
     nothing = RowIds(np.empty(0, np.uint64), np.empty(0, np.uint64))
     shared, first = ends.source_target.row_id, ends.target.manifest.next_row_id
-    every = [all_row_ids(one) for one in added if one.row_ids is not None]
+    every = [all_row_ids(fragment) for fragment in added if fragment.row_ids is not None]
     ids = np.unique(np.concatenate([np.empty(0, np.uint64), *every]))
     beyond = int(ids.max()) + 1 if ids.size else 0
     if shared is None:
-        return NewIds(known, nothing, max(first, beyond))
-    _, is_known = known.of(ids)
+        return NewIds(known_ids, nothing, max(first, beyond))
+    _, is_known = known_ids.of(ids)
     own = ids[~is_known & (ids >= np.uint64(shared))]
     if not own.size or int(own.min()) >= first:
-        return NewIds(known, nothing, max(first, beyond if own.size else 0))
-    given = np.arange(first, first + own.size, dtype=np.uint64)
-    return NewIds(known, RowIds(own, given), first + int(own.size))
+        return NewIds(known_ids, nothing, max(first, beyond if own.size else 0))
+    assigned = np.arange(first, first + own.size, dtype=np.uint64)
+    return NewIds(known_ids, RowIds(own, assigned), first + int(own.size))
 
 
 class RowHistory:
@@ -121,18 +121,18 @@ class RowHistory:
 
     def __init__(self, fragments: Iterable[Fragment]) -> None:
         ids, created, updated = [], [], []
-        for one in fragments:
-            if one.row_ids is None:
+        for fragment in fragments:
+            if fragment.row_ids is None:
                 continue
-            ids.append(all_row_ids(one))
-            made = one.created_at_versions
-            known = isinstance(made, InlineSequence)
+            ids.append(all_row_ids(fragment))
+            created_versions = fragment.created_at_versions
+            is_inline = isinstance(created_versions, InlineSequence)
             created.append(
-                versions_of(made, one.physical_rows)  # type: ignore[arg-type]
-                if known
-                else np.full(one.physical_rows, CREATED_UNKNOWN, np.uint64)
+                versions_of(created_versions, fragment.physical_rows)  # type: ignore[arg-type]
+                if is_inline
+                else np.full(fragment.physical_rows, CREATED_UNKNOWN, np.uint64)
             )
-            updated.append(_updated(one))
+            updated.append(_updated(fragment))
         empty = np.empty(0, np.uint64)
         joined = np.concatenate([empty, *ids])
         order = np.argsort(joined, kind="stable")
@@ -140,22 +140,22 @@ class RowHistory:
         self._created = np.concatenate([empty, *created])[order]
         self._updated = np.concatenate([empty, *updated])[order]
 
-    def stamped(self, one: Fragment, ids: U64s, base_version: int, version: int) -> Fragment:
+    def stamped(self, fragment: Fragment, ids: U64s, base_version: int, version: int) -> Fragment:
         """Stamp a fragment of the source; ``ids`` are its row ids in the outcome.
 
         Rows that the target knows keep when they were created; those that the source has not
         updated since the base also when they were updated.
         """
-        at = np.searchsorted(self._ids, ids, side="right") - 1  # the newest place of a row
-        is_known = self._ids[at] == ids if self._ids.size else np.zeros(ids.size, np.bool_)
+        positions = np.searchsorted(self._ids, ids, side="right") - 1  # the newest place of a row
+        is_known = self._ids[positions] == ids if self._ids.size else np.zeros(ids.size, np.bool_)
         created = np.full(ids.size, version, np.uint64)
         updated = np.full(ids.size, version, np.uint64)
         if self._ids.size:
-            created = np.where(is_known, self._created[at], created)
-            untouched = is_known & (_updated(one) <= np.uint64(base_version))
-            updated = np.where(untouched, self._updated[at], updated)
+            created = np.where(is_known, self._created[positions], created)
+            untouched = is_known & (_updated(fragment) <= np.uint64(base_version))
+            updated = np.where(untouched, self._updated[positions], updated)
         return replace(
-            one,
+            fragment,
             row_id_meta=RowIdMeta.inline(RowIdSegments.from_numpy(ids).to_bytes()),
             created_at_version_meta=_recorded(created.astype(np.uint64)),
             last_updated_at_version_meta=_recorded(updated.astype(np.uint64)),
@@ -181,26 +181,26 @@ class Match:
 
 
 def match(
-    one: Side,
+    side: Side,
     other: Side,
     shared: Shared,
     *,
     by_path: bool = False,
     renumbered: Renumbered | None = None,
 ) -> Match:
-    """Find out what of ``one`` is what of ``other``.
+    """Find out what of ``side`` is what of ``other``.
 
     ``by_path``: fields that no file shows are matched by their path and type. ``renumbered``: the
-    merge that brought ``one`` to ``other``, which says what became of its fields.
+    merge that brought ``side`` to ``other``, which says what became of its fields.
     """
-    fragments = _match_fragments(one, other, shared)
+    fragments = _match_fragments(side, other, shared)
     if renumbered is not None:
-        return Match(fragments, _match_renumbered(one, other, shared, renumbered))
-    return Match(fragments, _match_fields(one, other, shared, fragments, by_path=by_path))
+        return Match(fragments, _match_renumbered(side, other, shared, renumbered))
+    return Match(fragments, _match_fields(side, other, shared, fragments, by_path=by_path))
 
 
 def _match_renumbered(
-    one: Side, other: Side, shared: Shared, renumbered: Renumbered
+    side: Side, other: Side, shared: Shared, renumbered: Renumbered
 ) -> dict[int, int]:
     """Match fields by the record of a merge, or by the id from before the branches parted.
 
@@ -208,68 +208,68 @@ def _match_renumbered(
     """
     ids = {field.id for field in other.manifest.schema.walk()}
     fields = {}
-    for field in one.manifest.schema.walk():
+    for field in side.manifest.schema.walk():
         place = renumbered.after(field.id)
         if place in ids:
             fields[field.id] = place
     taken = set(fields.values())
-    for field in one.manifest.schema.walk():
+    for field in side.manifest.schema.walk():
         is_free = field.id in ids and field.id not in taken
         if field.id not in fields and is_free and shared.has_field(field.id):
             fields[field.id] = field.id
     return fields
 
 
-def _match_fragments(one: Side, other: Side, shared: Shared) -> dict[int, int]:
-    found = {
+def _match_fragments(side: Side, other: Side, shared: Shared) -> dict[int, int]:
+    matched = {
         number: number
-        for number in one.fragments
+        for number in side.fragments
         if shared.has_fragment(number) and number in other.fragments
     }
-    rest = [number for number in one.fragments if not shared.has_fragment(number)]
-    if not rest:
-        return found
+    unmatched = [number for number in side.fragments if not shared.has_fragment(number)]
+    if not unmatched:
+        return matched
     names = {
         file_name(other, file): fragment.id
         for fragment in other.fragments.values()
         for file in fragment.files
     }
-    for number in rest:
-        hits = (names.get(file_name(one, file)) for file in one.fragments[number].files)
+    for number in unmatched:
+        hits = (names.get(file_name(side, file)) for file in side.fragments[number].files)
         place = next((hit for hit in hits if hit is not None), None)
         if place is not None:
-            found[number] = place
-    return found
+            matched[number] = place
+    return matched
 
 
 def _match_fields(
-    one: Side, other: Side, shared: Shared, fragments: Mapping[int, int], *, by_path: bool
+    side: Side, other: Side, shared: Shared, fragments: Mapping[int, int], *, by_path: bool
 ) -> dict[int, int]:
-    mine, theirs = one.manifest.schema, other.manifest.schema
+    mine, theirs = side.manifest.schema, other.manifest.schema
     every = [field.id for field in mine.walk()]
-    found = {
+    matched = {
         number: number
         for number in every
         if shared.has_field(number) and theirs.field_by_id(number) is not None
     }
-    rest = {number for number in every if not shared.has_field(number)}
+    unmatched = {number for number in every if not shared.has_field(number)}
     for left, right in fragments.items():
-        if not rest:
+        if not unmatched:
             break
         for number, place in _shared_columns(
-            one, one.fragments[left], other, other.fragments[right]
+            side, side.fragments[left], other, other.fragments[right]
         ):
-            if number in rest and theirs.field_by_id(place) is not None:
-                found[number] = place
-                rest.discard(number)
+            if number in unmatched and theirs.field_by_id(place) is not None:
+                matched[number] = place
+                unmatched.discard(number)
     if by_path:
-        found.update(_by_path(mine, theirs, rest, shared))
-    _add_parents(mine, theirs, found, rest)
-    return found
+        matched.update(_by_path(mine, theirs, unmatched, shared))
+    _add_parents(mine, theirs, matched, unmatched)
+    return matched
 
 
 def _shared_columns(
-    one: Side, left: Fragment, other: Side, right: Fragment
+    side: Side, left: Fragment, other: Side, right: Fragment
 ) -> Iterator[tuple[int, int]]:
     columns = {
         (file_name(other, file), column): field
@@ -278,34 +278,34 @@ def _shared_columns(
         if field >= 0
     }
     for file in left.files:
-        name = file_name(one, file)
+        name = file_name(side, file)
         for field, column in zip(file.fields, file.column_indices, strict=False):
             if field >= 0 and (name, column) in columns:
                 yield field, columns[name, column]
 
 
 def _by_path(
-    mine: Schema, theirs: Schema, rest: set[int], shared: Shared
+    mine: Schema, theirs: Schema, unmatched: set[int], shared: Shared
 ) -> Iterator[tuple[int, int]]:
     paths = {
         (theirs.path_of(field.id), field.logical_type): field.id
         for field in theirs.walk()
         if not shared.has_field(field.id)
     }
-    for number in sorted(rest):
+    for number in sorted(unmatched):
         field = mine.field_by_id(number)
         if field is not None and (key := (mine.path_of(number), field.logical_type)) in paths:
             yield number, paths[key]
 
 
-def _add_parents(mine: Schema, theirs: Schema, found: dict[int, int], rest: set[int]) -> None:
+def _add_parents(mine: Schema, theirs: Schema, fields: dict[int, int], unmatched: set[int]) -> None:
     """Fields with children are in no file of their own: their children tell."""
-    for number, place in list(found.items()):
-        here, there = mine.field_by_id(number), theirs.field_by_id(place)
-        while here is not None and there is not None and here.parent_id in rest:
-            found.setdefault(here.parent_id, there.parent_id)
-            here = mine.field_by_id(here.parent_id)
-            there = theirs.field_by_id(there.parent_id)
+    for number, place in list(fields.items()):
+        my_field, their_field = mine.field_by_id(number), theirs.field_by_id(place)
+        while my_field is not None and their_field is not None and my_field.parent_id in unmatched:
+            fields.setdefault(my_field.parent_id, their_field.parent_id)
+            my_field = mine.field_by_id(my_field.parent_id)
+            their_field = theirs.field_by_id(their_field.parent_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,7 @@ def field_fates(
     side: Side,
     history: History,
     shared: Shared,
-    found: Match,
+    match_: Match,
     *,
     renumbered: Renumbered | None = None,
 ) -> FieldFates:
@@ -336,10 +336,10 @@ def field_fates(
 
     A dropped field's id is free again once no file holds it, and after a restore to a version
     before it was given. A field that came back with its data is the one that it was. ``shared`` and
-    ``found``: what base and side number alike and share; ``renumbered``: the merge that brought the
-    base to the side, whose record says what every field of it became.
+    ``match_``: what base and side number alike and share; ``renumbered``: the merge that brought
+    the base to the side, whose record says what every field of it became.
     """
-    origins: _Origins = {one.id: one.id for one in base.manifest.schema.walk()}
+    origins: _Origins = {field.id: field.id for field in base.manifest.schema.walk()}
     origins = {number: place for number, place in origins.items() if shared.has_field(number)}
     states: dict[tuple[str | None, int], _Origins] = {(base.branch, base.version): origins}
     is_recorded = True
@@ -358,23 +358,23 @@ def field_fates(
             origins = origins if restored is None else restored
         elif (ids := operation.footprint().field_ids) is not None:
             before = _reverted_origins(step, states)
-            origins = {one: origins.get(one, before.get(one)) for one in ids}
+            origins = {field_id: origins.get(field_id, before.get(field_id)) for field_id in ids}
         if is_recorded:
             states[step.branch, step.version] = origins
     if renumbered is not None and renumbered.num_steps_before == len(history.steps):
         origins, is_recorded = _merged_origins(base, renumbered), True
-    names = {there: here for here, there in found.fields.items()}
+    names = {side_id: base_id for base_id, side_id in match_.fields.items()}
     reborn: set[int] = set()
     doubtful: set[int] = set()
     for field in side.manifest.schema.walk():
-        here = names.get(field.id)
-        if here is None or not (renumbered is not None or shared.has_field(field.id)):
+        side_id = names.get(field.id)
+        if side_id is None or not (renumbered is not None or shared.has_field(field.id)):
             continue
-        if origins.get(field.id) == here and (
-            is_recorded or _path_and_type(base, here) == _path_and_type(side, field.id)
+        if origins.get(field.id) == side_id and (
+            is_recorded or _path_and_type(base, side_id) == _path_and_type(side, field.id)
         ):
             continue
-        if not _kept_data(base, side, found, here, field.id):
+        if not _kept_data(base, side, match_, side_id, field.id):
             (reborn if is_recorded else doubtful).add(field.id)
     return FieldFates(frozenset(reborn), frozenset(doubtful))
 
@@ -397,17 +397,24 @@ def _restored_origins(base: Side, history: History, step: Step, version: int) ->
             continue
     else:
         return None
-    known = {one.id for one in base.manifest.schema.walk()}
-    ids = [one.id for one in restored.manifest.schema.walk()]
-    if any(_path_and_type(base, one) != _path_and_type(restored, one) for one in known & {*ids}):
+    base_ids = {field.id for field in base.manifest.schema.walk()}
+    ids = [field.id for field in restored.manifest.schema.walk()]
+    if any(
+        _path_and_type(base, field_id) != _path_and_type(restored, field_id)
+        for field_id in base_ids & {*ids}
+    ):
         return None
-    return {one: one if one in known else None for one in ids}
+    return {field_id: field_id if field_id in base_ids else None for field_id in ids}
 
 
 def _merged_origins(base: Side, renumbered: Renumbered) -> _Origins:
     """Return where the fields come from in the version that a merge of the base made."""
-    ids = (one.id for one in base.manifest.schema.walk())
-    return {renumbered.after(one): one for one in ids if renumbered.after(one) != LEFT_OUT}
+    ids = (field.id for field in base.manifest.schema.walk())
+    return {
+        renumbered.after(field_id): field_id
+        for field_id in ids
+        if renumbered.after(field_id) != LEFT_OUT
+    }
 
 
 def _path_and_type(side: Side, number: int) -> tuple[str | None, str | None]:
@@ -416,21 +423,21 @@ def _path_and_type(side: Side, number: int) -> tuple[str | None, str | None]:
     return schema.path_of(number), None if field is None else field.logical_type
 
 
-def _kept_data(base: Side, side: Side, found: Match, here: int | None, there: int) -> bool:
+def _kept_data(base: Side, side: Side, match_: Match, base_id: int | None, side_id: int) -> bool:
     """Return whether some fragment holds a field in the same file as in the base."""
-    for left, right in found.fragments.items():
-        files = {file_name(base, f) for f in base.fragments[left].files if here in f.fields}
+    for left, right in match_.fragments.items():
+        files = {file_name(base, f) for f in base.fragments[left].files if base_id in f.fields}
         if any(
-            there in f.fields and file_name(side, f) in files for f in side.fragments[right].files
+            side_id in f.fields and file_name(side, f) in files for f in side.fragments[right].files
         ):
             return True
     return False
 
 
-def without_fields(found: Match, left: frozenset[int], right: frozenset[int]) -> Match:
+def without_fields(match_: Match, left: frozenset[int], right: frozenset[int]) -> Match:
     """Return a match without some fields of the one side and of the other."""
-    fields = {a: b for a, b in found.fields.items() if a not in left and b not in right}
-    return Match(found.fragments, fields)
+    fields = {a: b for a, b in match_.fields.items() if a not in left and b not in right}
+    return Match(match_.fragments, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,17 +451,17 @@ class RowIds:
         """Return the ids in the other version, and which of them are known to differ."""
         if not self.before.size:
             return ids, np.zeros(ids.size, np.bool_)
-        at = np.searchsorted(self.before, ids)
-        at[at == self.before.size] = 0
-        known = self.before[at] == ids
-        return np.where(known, self.after[at], ids), known
+        positions = np.searchsorted(self.before, ids)
+        positions[positions == self.before.size] = 0
+        is_matched = self.before[positions] == ids
+        return np.where(is_matched, self.after[positions], ids), is_matched
 
 
-def match_rows(one: Side, other: Side, fragments: Mapping[int, int]) -> RowIds:
+def match_rows(side: Side, other: Side, fragments: Mapping[int, int]) -> RowIds:
     """Find out which rows of matched fragments have other ids in the other version."""
     before, after = [], []
     for left, right in fragments.items():
-        mine, theirs = one.fragments[left], other.fragments[right]
+        mine, theirs = side.fragments[left], other.fragments[right]
         if mine.row_ids is None or mine.row_ids == theirs.row_ids:
             continue
         before.append(all_row_ids(mine))

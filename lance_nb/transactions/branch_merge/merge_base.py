@@ -65,7 +65,7 @@ class Side:
     def of(cls, snapshot: Snapshot, indices: tuple[IndexMetadata, ...]) -> Side:
         """Look at a version. Raises CorruptFileError when two fragments have one id."""
         snapshot.manifest.fragments.check_ids_differ()
-        fragments = {one.id: one for one in snapshot.manifest.fragments}
+        fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
         return cls(snapshot, indices, fragments, Places(snapshot.locations))
 
     @property
@@ -101,10 +101,10 @@ class Side:
         """Return the offsets of the deleted rows, ascending."""
         if fragment.deletion_file is None:
             return np.empty(0, np.int64)
-        found = read_deletions(
+        deletions = read_deletions(
             self.snapshot.locations, self.snapshot.deletions, fragment, self.num_rows(fragment)
         )
-        return np.empty(0, np.int64) if found is None else found.offsets().astype(np.int64)
+        return np.empty(0, np.int64) if deletions is None else deletions.offsets().astype(np.int64)
 
     def live(self, fragment: Fragment) -> Ints:
         """Return the offsets of the live rows, ascending."""
@@ -168,8 +168,8 @@ class History:
     def arms(self) -> frozenset[str]:
         """Return the operations that happened; "unknown" for what nobody knows."""
         return frozenset(
-            "unknown" if one.transaction is None else one.transaction.operation.arm
-            for one in self.steps
+            "unknown" if step.transaction is None else step.transaction.operation.arm
+            for step in self.steps
         )
 
     def operations_of_others(self) -> frozenset[str]:
@@ -183,7 +183,9 @@ class History:
             operation = None if step.transaction is None else step.transaction.operation
             if isinstance(operation, Restore):
                 place = step.branch, operation.version
-                steps = [one for one in steps if one.branch != place[0] or one.version <= place[1]]
+                steps = [
+                    step for step in steps if step.branch != place[0] or step.version <= place[1]
+                ]
             steps.append(step)
         return frozenset(
             "unknown" if step.transaction is None else step.transaction.operation.arm
@@ -250,16 +252,16 @@ def ancestry(branches: Mapping[str, Branch], branch: str | None, version: int) -
     lines: list[Line] = []
     name, number = branch, version
     while name is not None:
-        known = branches.get(name)
-        if known is None:
+        record = branches.get(name)
+        if record is None:
             raise RefNotFoundError("branch", name, tuple(branches))
-        lines.append(Line(identity_of(name, known.identifier, known.create_at), name, number))
+        lines.append(Line(identity_of(name, record.identifier, record.create_at), name, number))
         if len(lines) > len(branches):
             raise InvalidInputError(f"branch {name!r} is recorded as its own ancestor")
-        parent = known.parent_branch
-        if parent is not None and not _is_parent(branches.get(parent), known):
-            return (*lines, *_gone(known))
-        name, number = parent, known.parent_version
+        parent = record.parent_branch
+        if parent is not None and not _is_parent(branches.get(parent), record):
+            return (*lines, *_gone(record))
+        name, number = parent, record.parent_version
     return (*lines, Line(MAIN_ID, None, number))
 
 
@@ -273,8 +275,8 @@ def _gone(child: Branch) -> list[Line]:
     """Return the ancestors of a branch whose parent was deleted: its identifier tells."""
     pairs = child.identifier
     lines = [
-        Line(pairs[at][1], None, pairs[at + 1][0], is_gone=True)
-        for at in range(len(pairs) - 2, -1, -1)
+        Line(pairs[position][1], None, pairs[position + 1][0], is_gone=True)
+        for position in range(len(pairs) - 2, -1, -1)
     ]
     first = pairs[0][0] if pairs else child.parent_version
     return [*lines, Line(MAIN_ID, None, first)]
@@ -291,13 +293,13 @@ class Base:
 
 def fork_of(source: Ancestry, target: Ancestry) -> Line:
     """Return the latest line that both come from, up to the version that both hold."""
-    theirs = {one.identity: one for one in target}
-    for one in source:
-        other = theirs.get(one.identity)
+    theirs = {line.identity: line for line in target}
+    for line in source:
+        other = theirs.get(line.identity)
         if other is not None:
-            name = one.branch if not one.is_gone else other.branch
-            gone = one.is_gone and other.is_gone
-            return Line(one.identity, name, min(one.version, other.version), gone)
+            name = line.branch if not line.is_gone else other.branch
+            is_gone = line.is_gone and other.is_gone
+            return Line(line.identity, name, min(line.version, other.version), is_gone)
     raise InvalidInputError("these branches have no common ancestor")
 
 
@@ -310,7 +312,13 @@ class Merges:
     @classmethod
     def of(cls, records: Iterable[tuple[int, MergeRecord | None]]) -> Merges:
         """Keep the merges of branches: picked and reverted changes move no base."""
-        return cls(tuple((at, one) for at, one in records if one is not None and one.kind == MERGE))
+        return cls(
+            tuple(
+                (version, record)
+                for version, record in records
+                if record is not None and record.kind == MERGE
+            )
+        )
 
 
 def base_of(source: Ancestry, target: Ancestry, merges: tuple[Merges, Merges]) -> Base:
@@ -334,8 +342,8 @@ def base_of(source: Ancestry, target: Ancestry, merges: tuple[Merges, Merges]) -
 def _latest(side: Ancestry, merges: Merges, fork: Line) -> tuple[int, Line] | None:
     """Return the newest version of a side that was merged, and where; None if the fork is."""
     best: tuple[int, int] | None = None
-    found: tuple[int, Line] | None = None
-    depth_of_fork = next(at for at, one in enumerate(side) if one.identity == fork.identity)
+    latest: tuple[int, Line] | None = None
+    depth_of_fork = next(depth for depth, line in enumerate(side) if line.identity == fork.identity)
     for made_at, record in merges.found:
         for depth, line in enumerate(side[: depth_of_fork + 1]):
             if line.identity != record.source_id or line.is_gone:
@@ -345,8 +353,8 @@ def _latest(side: Ancestry, merges: Merges, fork: Line) -> tuple[int, Line] | No
                 continue
             if best is None or (-depth, version) > best:
                 best = (-depth, version)
-                found = (made_at, Line(line.identity, line.branch, version))
-    return found
+                latest = (made_at, Line(line.identity, line.branch, version))
+    return latest
 
 
 class Repository(Protocol):
@@ -373,18 +381,23 @@ class Repository(Protocol):
 
 def steps_from(repository: Repository, lines: Ancestry, start: Line) -> tuple[Step, ...]:
     """Return the versions that lead from ``start`` to the end of a line, oldest first."""
-    depth = next(at for at, one in enumerate(lines) if one.identity == start.identity)
-    found: list[Step] = []
+    depth = next(
+        depth_here for depth_here, line in enumerate(lines) if line.identity == start.identity
+    )
+    steps: list[Step] = []
     first = start.version
     for line in reversed(lines[: depth + 1]):
         numbers = range(first + 1, line.version + 1)
         first = line.version
         if line.is_gone:
-            found += [Step(line.branch, one, None) for one in numbers]
+            steps += [Step(line.branch, number, None) for number in numbers]
             continue
         done = repository.transactions(line.branch, numbers)
-        found += [Step(line.branch, number, one) for number, one in zip(numbers, done, strict=True)]
-    return tuple(found)
+        steps += [
+            Step(line.branch, number, transaction)
+            for number, transaction in zip(numbers, done, strict=True)
+        ]
+    return tuple(steps)
 
 
 def records_of(steps: Sequence[Step]) -> Iterator[tuple[int, MergeRecord | None]]:
@@ -399,7 +412,7 @@ def marked_steps(steps: tuple[Step, ...], config: Mapping[str, str]) -> tuple[St
 
     A version that no entry names was no merge, or one that a later merge of its source followed.
     """
-    marks = {one.target_version + 1: one for one in marks_in(config)}
+    marks = {mark.target_version + 1: mark for mark in marks_in(config)}
     return tuple(
         replace(step, mark=marks.get(step.version)) if step.transaction is None else step
         for step in steps
@@ -417,24 +430,24 @@ def own_steps(
     mine, other = lines
     if holds_base:
         place = _place(mine, base.line.identity, base.line.version)
-        return tuple(one for one in steps[0] if _place_of(mine, one) > place)
+        return tuple(step for step in steps[0] if _place_of(mine, step) > place)
     until = _place(other, base.line.identity, base.line.version)
-    known = (-len(mine), 0)
-    for one in steps[1]:
-        record = _merge_of(one)
-        if record is not None and _place_of(other, one) <= until:
-            known = max(known, _place(mine, record.source_id, record.source_version))
-    known = _within(mine, known)
-    kept = []
-    for one in steps[0]:
-        record = _merge_of(one)
+    merged_up_to = (-len(mine), 0)
+    for step in steps[1]:
+        record = _merge_of(step)
+        if record is not None and _place_of(other, step) <= until:
+            merged_up_to = max(merged_up_to, _place(mine, record.source_id, record.source_version))
+    merged_up_to = _within(mine, merged_up_to)
+    own = []
+    for step in steps[0]:
+        record = _merge_of(step)
         is_held = record is not None and (
             _holds(other, record.source_id, record.source_version)
             and _place(other, record.source_id, record.source_version) <= until
         )
-        if _place_of(mine, one) > known and not is_held:
-            kept.append(one)
-    return tuple(kept)
+        if _place_of(mine, step) > merged_up_to and not is_held:
+            own.append(step)
+    return tuple(own)
 
 
 def renumbered_by(since_fork: Sequence[Step], own: Sequence[Step], base: Line) -> Renumbered | None:
@@ -445,8 +458,8 @@ def renumbered_by(since_fork: Sequence[Step], own: Sequence[Step], base: Line) -
             continue
         if record.source_version < base.version or record.fields is None:
             return None
-        earlier = {(one.branch, one.version) for one in since_fork[:number]}
-        count = sum((one.branch, one.version) in earlier for one in own)
+        earlier = {(step.branch, step.version) for step in since_fork[:number]}
+        count = sum((step.branch, step.version) in earlier for step in own)
         return Renumbered(record.fields, (step.branch, step.version), count)
     return None
 
@@ -458,7 +471,7 @@ def _merge_of(step: Step) -> MergeRecord | None:
 
 def _holds(lines: Ancestry, identity: str, version: int) -> bool:
     """Return whether a version lies on a line of history."""
-    return any(one.identity == identity and version <= one.version for one in lines)
+    return any(line.identity == identity and version <= line.version for line in lines)
 
 
 def _within(lines: Ancestry, place: tuple[int, int]) -> tuple[int, int]:
@@ -469,12 +482,14 @@ def _within(lines: Ancestry, place: tuple[int, int]) -> tuple[int, int]:
 
 def _place(lines: Ancestry, identity: str, version: int) -> tuple[int, int]:
     """Return how far along a line of history a version is; before all of it if it is not on it."""
-    depths = (at for at, one in enumerate(lines) if one.identity == identity)
+    depths = (index for index, line in enumerate(lines) if line.identity == identity)
     return -next(depths, len(lines)), version
 
 
 def _place_of(lines: Ancestry, step: Step) -> tuple[int, int]:
-    depths = (at for at, one in enumerate(lines) if not one.is_gone and one.branch == step.branch)
+    depths = (
+        index for index, line in enumerate(lines) if not line.is_gone and line.branch == step.branch
+    )
     return -next(depths, len(lines)), step.version
 
 
@@ -503,7 +518,10 @@ def shared_since(fork: Side) -> Shared:
     manifest = fork.manifest
     highest = manifest.max_fragment_id
     in_files = [
-        number for one in fork.fragments.values() for file in one.files for number in file.fields
+        number
+        for fragment in fork.fragments.values()
+        for file in fragment.files
+        for number in file.fields
     ]
     return Shared(
         max(fork.fragments, default=-1) if highest is None else highest,
@@ -514,4 +532,4 @@ def shared_since(fork: Side) -> Shared:
 
 def uuids_of(steps: Sequence[Step]) -> tuple[str, ...]:
     """Return the ids of the transactions."""
-    return tuple(one.transaction.uuid for one in steps if one.transaction is not None)
+    return tuple(step.transaction.uuid for step in steps if step.transaction is not None)

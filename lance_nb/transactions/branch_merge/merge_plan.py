@@ -189,7 +189,7 @@ def plan_merge(
     fork_side = load_line(repository, fork, lines)
     base_side = fork_side if base.line == fork else load_line(repository, base.line, lines)
     shared = shared_since(fork_side)
-    histories = [History(one, repository.load) for one in steps]
+    histories = [History(step, repository.load) for step in steps]
     ends = Ends(
         base_side,
         source,
@@ -215,9 +215,13 @@ def plan_merge(
         strategy,
         transactions=uuids_of(steps[0]),
     )
-    inherited = tuple(repository.home_uri(one.branch) for one in lines[1] if not one.is_gone)
-    known = [one for part in parted.since_fork for _, one in records_of(part) if one is not None]
-    return _plan(ends, record, request, inherited, known)
+    inherited = tuple(
+        repository.home_uri(branch.branch) for branch in lines[1] if not branch.is_gone
+    )
+    merges = [
+        record for part in parted.since_fork for _, record in records_of(part) if record is not None
+    ]
+    return _plan(ends, record, request, inherited, merges)
 
 
 def plan_change(
@@ -238,18 +242,18 @@ def plan_change(
         ancestry(branches, after.branch, after.version),
         ancestry(branches, target.branch, target.version),
     )
-    made = max(before, after, key=lambda one: one.version)
-    start, shared = _since(repository, lines, made, target)
+    changed = max(before, after, key=lambda side: side.version)
+    start, shared = _since(repository, lines, changed, target)
     done = tuple(
-        Step(made.branch, made.version, one)
-        for one in repository.transactions(made.branch, [made.version])
+        Step(changed.branch, changed.version, transaction)
+        for transaction in repository.transactions(changed.branch, [changed.version])
     )
     later = steps_from(repository, lines[1], start)
     record = MergeRecord(
         kind,
-        made.branch,
+        changed.branch,
         lines[0][0].identity,
-        made.version,
+        changed.version,
         before.branch,
         before.version,
         target.version,
@@ -258,37 +262,39 @@ def plan_change(
     )
     histories = History(done, repository.load), History(later, repository.load)
     ends = Ends(before, after, target, ALL_SHARED, shared, shared, *histories, before.version)
-    inherited = tuple(repository.home_uri(one.branch) for one in lines[1] if not one.is_gone)
-    known = [one for _, one in records_of(later) if one is not None]
-    return _plan(ends, record, request, inherited, known)
+    inherited = tuple(
+        repository.home_uri(branch.branch) for branch in lines[1] if not branch.is_gone
+    )
+    records = [record for _, record in records_of(later) if record is not None]
+    return _plan(ends, record, request, inherited, records)
 
 
 def _since(
-    repository: Repository, lines: tuple[Ancestry, Ancestry], made: Side, target: Side
+    repository: Repository, lines: tuple[Ancestry, Ancestry], side: Side, target: Side
 ) -> tuple[Line, Shared]:
     """Return from where on the target went its own way, and which ids mean the same until then."""
     source = lines[0][0]
     is_one_line = any(
-        one.identity == source.identity and one.version >= made.version for one in lines[1]
+        step.identity == source.identity and step.version >= side.version for step in lines[1]
     )
     if is_one_line:
-        _check_one_content(made, target)
-        return replace(source, version=made.version), ALL_SHARED
+        _check_one_content(side, target)
+        return replace(source, version=side.version), ALL_SHARED
     fork = fork_of(*lines)
     return fork, shared_since(load_line(repository, fork, lines))
 
 
-def _check_one_content(one: Side, other: Side) -> None:
+def _check_one_content(side: Side, other: Side) -> None:
     """Refuse two versions between which an overwrite gave the ids of nested fields anew.
 
     Only there has a field id another parent, or children in one of them alone; and only there do
     data files get another file version. Raises InvalidInputError.
     """
-    known = {field.id: _nesting(field) for field in one.manifest.schema.walk()}
+    nestings = {field.id: _nesting(field) for field in side.manifest.schema.walk()}
     fields = other.manifest.schema.walk()
-    is_clash = any(known.get(field.id, _nesting(field)) != _nesting(field) for field in fields)
-    if is_clash or storage_version(one.manifest) != storage_version(other.manifest):
-        first, last = sorted((one.version, other.version))
+    is_clash = any(nestings.get(field.id, _nesting(field)) != _nesting(field) for field in fields)
+    if is_clash or storage_version(side.manifest) != storage_version(other.manifest):
+        first, last = sorted((side.version, other.version))
         raise InvalidInputError(
             f"between versions {first} and {last} the dataset was overwritten with other columns "
             "or another file version: no single change can be done or undone across that; "
@@ -305,16 +311,18 @@ def _plan(
     record: MergeRecord,
     request: MergeRequest,
     inherited: tuple[str, ...],
-    known: Sequence[MergeRecord],
+    records: Sequence[MergeRecord],
 ) -> Planned:
-    """Plan; ``known`` are earlier merges, oldest first, which say by what rows are known."""
+    """Plan; ``records`` are earlier merges, oldest first, which say by what rows are known."""
     findings = Findings(request.on_conflict)
     if record.strategy == UP_TO_DATE:
         return Planned(ends, record, UP_TO_DATE, None, (), (), request)
-    earlier = [one.key for one in known if one.key is not None]
+    earlier = [record.key for record in records if record.key is not None]
     keys = _keys(ends, request.keys)
     if not keys and earlier:
-        keys = _keys(ends, next((one for one in reversed(earlier) if one), ()), is_asked=False)
+        keys = _keys(
+            ends, next((columns for columns in reversed(earlier) if columns), ()), is_asked=False
+        )
     choices = MergeChoices(
         keys,
         request.copies_files,
@@ -343,9 +351,11 @@ def _plan(
     merged = merge_versions(used, choices, findings)
     _note_unknown(ends, findings)
     conflicts = tuple(findings.conflicts)
-    by_side = any(one.resolution in (OURS, THEIRS) for one in conflicts)
+    by_side = any(conflict.resolution in (OURS, THEIRS) for conflict in conflicts)
     decided = request.on_conflict if by_side else None
-    chosen = request.resolve if any(one.resolution == BY_CHOICE for one in conflicts) else None
+    chosen = (
+        request.resolve if any(conflict.resolution == BY_CHOICE for conflict in conflicts) else None
+    )
     record = replace(
         record,
         on_conflict=decided,
@@ -363,7 +373,7 @@ def _replaced_content(ends: Ends, findings: Findings) -> str | None:
     for history, where in ((ends.source_history, "the source"), (ends.target_history, "here")):
         done = history.operations_of_others() & _REPLACING
         if done:
-            names = ", ".join(sorted(one.replace("_", " ") for one in done))
+            names = ", ".join(sorted(arm.replace("_", " ") for arm in done))
             text = f"the whole content was replaced on {where} ({names})".replace("on here", "here")
             remedy = "on_conflict='ours' keeps what is here, 'theirs' takes the source as it is"
             return findings.report(CONTENT, text, remedy=remedy)
@@ -375,30 +385,34 @@ def _note_unknown(ends: Ends, findings: Findings) -> None:
         (ends.source_history, "the source"),
         (ends.target_history, "the target"),
     ):
-        unknown = [one.label for one in history.steps if one.transaction is None]
+        unknown = [step.label for step in history.steps if step.transaction is None]
         if unknown:
             shown = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
             findings.note(f"what versions {shown} of {where} did is not recorded any more")
 
 
-def _keys(ends: Ends, wanted: Sequence[str], *, is_asked: bool = True) -> tuple[str, ...]:
+def _keys(ends: Ends, given_columns: Sequence[str], *, is_asked: bool = True) -> tuple[str, ...]:
     """Return the columns that identify a row: those asked for, else the primary key.
 
     Columns of an earlier merge, which nobody asks for now, count if every side has them.
     """
     sides = (ends.base, ends.source, ends.target)
-    if wanted and not is_asked:
-        names = [set(one.manifest.schema.names) for one in sides]
-        return tuple(wanted) if all(set(wanted) <= one for one in names) else ()
-    if wanted:
+    if given_columns and not is_asked:
+        names = [set(side.manifest.schema.names) for side in sides]
+        return (
+            tuple(given_columns)
+            if all(set(given_columns) <= column_names for column_names in names)
+            else ()
+        )
+    if given_columns:
         for side in (ends.base, ends.source, ends.target):
-            for name in wanted:
+            for name in given_columns:
                 side.manifest.schema.field(name)
-        return tuple(wanted)
-    primary = [one for one in ends.base.manifest.schema.fields if one.keys.primary]
-    ordered = sorted(primary, key=lambda one: one.keys.primary_position)
-    columns = [one.name for one in ordered]
-    everywhere = all(name in one.manifest.schema.names for one in sides[1:] for name in columns)
+        return tuple(given_columns)
+    primary = [field for field in ends.base.manifest.schema.fields if field.keys.primary]
+    ordered = sorted(primary, key=lambda field: field.keys.primary_position)
+    columns = [field.name for field in ordered]
+    everywhere = all(name in side.manifest.schema.names for side in sides[1:] for name in columns)
     return tuple(columns) if everywhere else ()
 
 
@@ -416,7 +430,7 @@ def copy_files(
 
     ``checksums``: sums of the copies are recorded. Raises StorageError, CorruptFileError.
     """
-    files = [one for copy in copies for one in _files(copy)]
+    files = [path for copy in copies for path in _files(copy)]
     size_bytes = 0
     sums = CopiedSums() if checksums else None
     for number, (store, source, target) in enumerate(files, 1):
@@ -434,8 +448,8 @@ def _files(copy: FileCopy) -> Iterator[tuple[Store, str, str]]:
     if not copy.is_folder:
         yield copy.store, copy.source_path, copy.path
         folder, target = folder.removesuffix(".lance"), target.removesuffix(".lance")
-    for one in copy.store.list_recursive(folder):
-        yield copy.store, f"{folder}/{one.name}", f"{target}/{one.name}"
+    for entry in copy.store.list_recursive(folder):
+        yield copy.store, f"{folder}/{entry.name}", f"{target}/{entry.name}"
 
 
 def commit_merge(

@@ -98,19 +98,21 @@ def merge_indices(
     ends: Ends, facts: IndexFacts, places: FileLocations, findings: Findings
 ) -> Indices:
     """Return the indices of the outcome."""
-    base = {one.uuid for one in ends.base.indices}
-    here = {one.uuid for one in ends.target.indices}
-    there = {one.uuid: one for one in ends.source.indices}
-    added = _added(ends, facts, places, findings, (base, here))
-    replaced = {one.name for one in added}
-    dropped = {one.name for one in ends.base.indices} - {one.name for one in ends.source.indices}
-    kept = []
-    for one in ends.target.indices:
-        is_old = one.uuid in base
-        if is_old and one.uuid not in there and one.name in dropped | replaced:
+    base = {index.uuid for index in ends.base.indices}
+    target_uuids = {index.uuid for index in ends.target.indices}
+    source_indices = {index.uuid: index for index in ends.source.indices}
+    added = _added(ends, facts, places, findings, (base, target_uuids))
+    replaced = {index.name for index in added}
+    dropped = {index.name for index in ends.base.indices} - {
+        index.name for index in ends.source.indices
+    }
+    remaining = []
+    for index in ends.target.indices:
+        is_old = index.uuid in base
+        if is_old and index.uuid not in source_indices and index.name in dropped | replaced:
             continue
-        kept.append(_pruned(one, there.get(one.uuid), facts))
-    return (*kept, *added)
+        remaining.append(_pruned(index, source_indices.get(index.uuid), facts))
+    return (*remaining, *added)
 
 
 def _added(
@@ -118,20 +120,20 @@ def _added(
     facts: IndexFacts,
     places: FileLocations,
     findings: Findings,
-    known: tuple[set[str], set[str]],
+    known_uuids: tuple[set[str], set[str]],
 ) -> list[IndexMetadata]:
-    base, here = known
+    base, target_uuids = known_uuids
     live = BitMap(ends.source.fragments)
-    taken = {one.name for one in ends.target.indices if one.uuid not in base}
-    new = [one for one in ends.source.indices if one.uuid not in base | here]
-    names = dict.fromkeys(one.name for one in new)
+    taken = {index.name for index in ends.target.indices if index.uuid not in base}
+    new = [index for index in ends.source.indices if index.uuid not in base | target_uuids]
+    names = dict.fromkeys(index.name for index in new)
     added = []
     for name in names:
-        parts = [one for one in new if one.name == name]
+        parts = [index for index in new if index.name == name]
         if name in taken:
             findings.note(f"index {name!r} was built on both sides: the one here stays")
-        elif all(_is_right(one, live, facts) for one in parts):
-            added += [_moved(one, facts, places) for one in parts]
+        elif all(_is_right(part, live, facts) for part in parts):
+            added += [_moved(part, facts, places) for part in parts]
         else:
             findings.note(
                 f"index {name!r} of the source is left out: fragments that it covers have other "
@@ -140,40 +142,42 @@ def _added(
     return added
 
 
-def _is_right(one: IndexMetadata, live: BitMap, facts: IndexFacts) -> bool:
-    covered = one.fragment_ids()
-    fields = (*one.fields, *one.covering_fields)
-    if covered is None or one.is_system or not facts.keeps_row_ids:
+def _is_right(index: IndexMetadata, live: BitMap, facts: IndexFacts) -> bool:
+    covered = index.fragment_ids()
+    fields = (*index.fields, *index.covering_fields)
+    if covered is None or index.is_system or not facts.keeps_row_ids:
         return False
     if any(facts.fields.get(field) != field for field in fields):
         return False
     return all(facts.fragments.get(number) == number for number in covered & live)
 
 
-def _moved(one: IndexMetadata, facts: IndexFacts, places: FileLocations) -> IndexMetadata:
-    base_id = places.folder(layout.index_folder(one.uuid), one.base_id)
-    return _without(replace(one, base_id=base_id), _stale(one, facts))
+def _moved(index: IndexMetadata, facts: IndexFacts, places: FileLocations) -> IndexMetadata:
+    base_id = places.folder(layout.index_folder(index.uuid), index.base_id)
+    return _without(replace(index, base_id=base_id), _stale(index, facts))
 
 
-def _pruned(one: IndexMetadata, there: IndexMetadata | None, facts: IndexFacts) -> IndexMetadata:
-    gone = _stale(one, facts)
-    was_covered = BitMap() if there is None else there.fragment_ids() or BitMap()
-    gone |= BitMap(facts.revived) - was_covered
-    return _without(one, gone)
+def _pruned(
+    index: IndexMetadata, source_index: IndexMetadata | None, facts: IndexFacts
+) -> IndexMetadata:
+    stale = _stale(index, facts)
+    was_covered = BitMap() if source_index is None else source_index.fragment_ids() or BitMap()
+    stale |= BitMap(facts.revived) - was_covered
+    return _without(index, stale)
 
 
-def _stale(one: IndexMetadata, facts: IndexFacts) -> BitMap:
+def _stale(index: IndexMetadata, facts: IndexFacts) -> BitMap:
     """Return the fragments in which values of the index's fields have changed."""
-    fields = {*one.fields, *one.covering_fields}
+    fields = {*index.fields, *index.covering_fields}
     return BitMap(number for number, changed in facts.rewritten.items() if changed & fields)
 
 
-def _without(one: IndexMetadata, gone: Iterable[int]) -> IndexMetadata:
-    covered = one.fragment_ids()
-    left = None if covered is None else covered - BitMap(gone)
+def _without(index: IndexMetadata, removed: Iterable[int]) -> IndexMetadata:
+    covered = index.fragment_ids()
+    left = None if covered is None else covered - BitMap(removed)
     if left is None or left == covered:
-        return one
-    return replace(one, fragment_bitmap=left.serialize())
+        return index
+    return replace(index, fragment_bitmap=left.serialize())
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +203,7 @@ class PendingRows:
     def expected(self, schema: Schema, manifest: Manifest) -> DataFile:
         """Return the file before it is written: its name and size are not known yet."""
         major, minor = file_version_of(storage_version(manifest))
-        fields = tuple(one.id for one in schema.walk())
+        fields = tuple(field.id for field in schema.walk())
         columns = tuple(range(len(fields)))
         return DataFile("not written yet.lance", fields, columns, major, minor)
 
@@ -253,15 +257,17 @@ class Outcome:
     @property
     def foreign_files(self) -> tuple[DataFile, ...]:
         """Data files that the target did not read before, in another's folder."""
-        before = {file for one in self.target.fragments.values() for file in one.files}
-        files = {file for one in (*self.added, *self.changed.values()) for file in one.files}
-        return tuple(one for one in files - before if one.base_id in self.foreign_bases)
+        before = {file for fragment in self.target.fragments.values() for file in fragment.files}
+        files = {
+            file for fragment in (*self.added, *self.changed.values()) for file in fragment.files
+        }
+        return tuple(file for file in files - before if file.base_id in self.foreign_bases)
 
     @property
     def refers_to_source(self) -> bool:
         """Whether the target will read files that it did not read before, in another's folder."""
-        known = {one.uuid for one in self.target.indices}
-        bases = {one.base_id for one in self.indices if one.uuid not in known}
+        target_uuids = {index.uuid for index in self.target.indices}
+        bases = {index.base_id for index in self.indices if index.uuid not in target_uuids}
         return bool(self.foreign_files) or not self.foreign_bases.isdisjoint(bases)
 
     @property
@@ -293,7 +299,9 @@ class Outcome:
     @property
     def changes_indices(self) -> bool:
         """Whether there are other indices."""
-        return {one.uuid for one in self.indices} != {one.uuid for one in self.target.indices}
+        return {index.uuid for index in self.indices} != {
+            index.uuid for index in self.target.indices
+        }
 
     def preview(self) -> Snapshot:
         """Return the version that a commit would make now; its new files are not there yet."""
@@ -332,15 +340,15 @@ class Outcome:
             next_row_id=max(self.next_row_id, current.next_row_id),
         )
         draft.set_schema(self.schema)
-        gone: dict[int, Fragment | None] = dict.fromkeys(self.removed)
-        if gone or self.changed:
-            draft.change({**self.changed, **gone})
+        changes: dict[int, Fragment | None] = dict.fromkeys(self.removed)
+        if changes or self.changed:
+            draft.change({**self.changed, **changes})
         if self.changes_schema:
             draft.drop_dead_files()
         if self.added:
             draft.append(self.added)
-            draft.use_fragment_ids(one.id for one in self.added)
-            if any(one.id <= _highest(self.target) for one in self.added):
+            draft.use_fragment_ids(fragment.id for fragment in self.added)
+            if any(fragment.id <= _highest(self.target) for fragment in self.added):
                 draft.set_fragments(draft.manifest.fragments, self.added)  # not only appended
         draft.indices = list(self.indices)
         retain_useful(draft)
@@ -381,7 +389,7 @@ class Outcome:
             return Append(self.added)
         if not self.added and not in_place and not self.revived:
             return Delete(changed, removed)
-        fields = {one for fields in self.rewritten.values() for one in fields}
+        fields = {field_id for fields in self.rewritten.values() for field_id in fields}
         alone = in_place and not self.added and not removed and not self.pending.vectors
         return Update(
             removed_fragment_ids=removed,
@@ -392,11 +400,11 @@ class Outcome:
         )
 
     def _create_index(self) -> CreateIndex:
-        here = {one.uuid for one in self.target.indices}
-        after = {one.uuid for one in self.indices}
+        target_uuids = {index.uuid for index in self.target.indices}
+        after = {index.uuid for index in self.indices}
         return CreateIndex(
-            tuple(one for one in self.indices if one.uuid not in here),
-            tuple(one for one in self.target.indices if one.uuid not in after),
+            tuple(index for index in self.indices if index.uuid not in target_uuids),
+            tuple(index for index in self.target.indices if index.uuid not in after),
         )
 
     def _update_config(self) -> UpdateConfig:
@@ -409,12 +417,12 @@ class Outcome:
         )
 
     def _all_fragments(self) -> tuple[Fragment, ...]:
-        kept = (
-            self.changed.get(one.id, one)
-            for one in self.target.fragments.values()
-            if one.id not in self.removed
+        fragments = (
+            self.changed.get(fragment.id, fragment)
+            for fragment in self.target.fragments.values()
+            if fragment.id not in self.removed
         )
-        return (*kept, *self.added)
+        return (*fragments, *self.added)
 
 
 def _no_version(version: int) -> Snapshotted:
@@ -422,8 +430,8 @@ def _no_version(version: int) -> Snapshotted:
 
 
 def _highest(side: Side) -> int:
-    known = side.manifest.max_fragment_id
-    return max(side.fragments, default=-1) if known is None else known
+    highest_id = side.manifest.max_fragment_id
+    return max(side.fragments, default=-1) if highest_id is None else highest_id
 
 
 def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> UpdateMap | None:
@@ -446,27 +454,29 @@ def _texts(metadata: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def check_nulls(
-    outcome: Outcome, schema: MergedSchema, known: Iterable[int], findings: Findings
+    outcome: Outcome, schema: MergedSchema, field_ids: Iterable[int], findings: Findings
 ) -> None:
     """Report columns without nulls that have no value in some row.
 
-    ``known``: fragments of the target that the source has as well; what it forbids there holds.
+    ``field_ids``: fragments of the target that the source has as well; what it forbids there holds.
     """
-    leaves = [one for one in schema.schema.leaves() if not one.nullable]
-    added = {one.id for one in leaves if one.id in schema.added}
-    tightened = {one.id for one in leaves if one.id in schema.tightened}
+    leaves = [leaf for leaf in schema.schema.leaves() if not leaf.nullable]
+    added = {leaf.id for leaf in leaves if leaf.id in schema.added}
+    tightened = {leaf.id for leaf in leaves if leaf.id in schema.tightened}
     if not added and not tightened:
         return
-    checked = set(known)
+    checked = set(field_ids)
     num_rows = 0
-    for one in outcome.target.fragments.values():
-        now = outcome.changed.get(one.id, one)
+    for fragment in outcome.target.fragments.values():
+        now = outcome.changed.get(fragment.id, fragment)
         held = {field for file in now.files for field in file.fields}
-        may_be_null = not added <= held or (tightened and one.id not in checked)
-        if one.id not in outcome.removed and may_be_null:
+        may_be_null = not added <= held or (tightened and fragment.id not in checked)
+        if fragment.id not in outcome.removed and may_be_null:
             num_rows += now.num_rows
     if num_rows:
-        names = ", ".join(repr(schema.schema.path_of(one)) for one in sorted(added | tightened))
+        names = ", ".join(
+            repr(schema.schema.path_of(field_id)) for field_id in sorted(added | tightened)
+        )
         findings.report(
             COLUMNS,
             f"column {names} takes no nulls on the source; {num_rows:,} rows here may have some",

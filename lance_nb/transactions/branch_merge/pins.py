@@ -105,8 +105,8 @@ def create_pin(tags: TagWriter, source: Target, made_for: Target) -> str:
 
 def pins_of(tags: Mapping[str, Tag]) -> list[Pin]:
     """Return the pins among tags."""
-    found = (pin_of(name, one.branch, one.version, one.metadata) for name, one in tags.items())
-    return [one for one in found if one is not None]
+    pins = (pin_of(name, tag.branch, tag.version, tag.metadata) for name, tag in tags.items())
+    return [pin for pin in pins if pin is not None]
 
 
 def unneeded_pins(root: Store, place_of: PlaceOf) -> list[Pin]:
@@ -117,8 +117,8 @@ def unneeded_pins(root: Store, place_of: PlaceOf) -> list[Pin]:
     if not pins_of(refs.list_tags(root)):
         return []
     survey = take_survey(root)
-    lines = {one.branch: one for one in survey.lines.values()}
-    kept: dict[str, Files] = {}
+    lines = {line.branch: line for line in survey.lines.values()}
+    needed_files: dict[str, Files] = {}
     waiting = []
     for pin in pins_of(survey.tags):
         line = lines.get(pin.made_for.branch)
@@ -126,21 +126,21 @@ def unneeded_pins(root: Store, place_of: PlaceOf) -> list[Pin]:
             continue
         with suppress(LanceError):  # a version that cannot be read keeps its pin
             place = place_of(pin.keeps.branch)
-            names = [one for one in place.slots.list_names() if one.version == pin.keeps.version]
-            kept[pin.name] = _all_files(place, _load(place, names[0])) if names else set()
+            names = [name for name in place.slots.list_names() if name.version == pin.keeps.version]
+            needed_files[pin.name] = _all_files(place, _load(place, names[0])) if names else set()
             waiting += [pin] if names else []
     for branch, line in lines.items():
         place = place_of(branch)
         for name in (*line.names[::-1], *line.detached):
-            others = [one for one in waiting if one.keeps.branch != branch]
-            if not others:
+            elsewhere = [pin for pin in waiting if pin.keeps.branch != branch]
+            if not elsewhere:
                 break
             try:
                 foreign = _foreign_files(place, _load(place, name), survey.branches)
             except LanceError:
                 return []
-            read = {one.name for one in others if not foreign.isdisjoint(kept[one.name])}
-            waiting = [one for one in waiting if one.name not in read]
+            read = {pin.name for pin in elsewhere if not foreign.isdisjoint(needed_files[pin.name])}
+            waiting = [pin for pin in waiting if pin.name not in read]
     return waiting
 
 
@@ -152,18 +152,20 @@ def _load(place: CommitPlace, name: ManifestName) -> Version:
 def _all_files(place: CommitPlace, version: Version) -> Files:
     """Return every file of a version, with the folder of the dataset or branch that it lies in."""
     bases = place.locations(version.manifest).present_bases()
-    folders: dict[int | None, tuple[str, str]] = {one.id: plain_uri(one.path) for one in bases}
+    folders: dict[int | None, tuple[str, str]] = {base.id: plain_uri(base.path) for base in bases}
     folders[None] = plain_uri(place.home.uri)
-    found = {
-        (one.base_id, one.path) for fragment in version.manifest.fragments for one in fragment.files
+    files = {
+        (file.base_id, file.path)
+        for fragment in version.manifest.fragments
+        for file in fragment.files
     }
-    found |= {(one.base_id, index_folder(one.uuid)) for one in version.indices}
-    found |= {
-        (one.deletion_file.base_id, one.deletion_file.path(one.id))
-        for one in version.manifest.fragments
-        if one.deletion_file is not None
+    files |= {(index.base_id, index_folder(index.uuid)) for index in version.indices}
+    files |= {
+        (fragment.deletion_file.base_id, fragment.deletion_file.path(fragment.id))
+        for fragment in version.manifest.fragments
+        if fragment.deletion_file is not None
     }
-    return {(folders[base], path) for base, path in found if base in folders}
+    return {(folders[base], path) for base, path in files if base in folders}
 
 
 def _foreign_files(place: CommitPlace, version: Version, branches: Mapping[str, Branch]) -> Files:
@@ -173,11 +175,11 @@ def _foreign_files(place: CommitPlace, version: Version, branches: Mapping[str, 
 
     lines = ancestry(branches, place.branch, version.manifest.version)
     own = {
-        plain_uri(CommitPlace.of(place.root, one.branch).home.uri)
-        for one in lines
-        if not one.is_gone
+        plain_uri(CommitPlace.of(place.root, line.branch).home.uri)
+        for line in lines
+        if not line.is_gone
     }
-    return {one for one in _all_files(place, version) if one[0] not in own}
+    return {file for file in _all_files(place, version) if file[0] not in own}
 
 
 def plain_uri(uri: str) -> tuple[str, str]:

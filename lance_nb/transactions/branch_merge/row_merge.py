@@ -97,34 +97,40 @@ def new_places(
     ``of_base``: fragment ids of the base -> those of the side; ``to_other``: fragment ids of the
     side -> those of the other side. Fragments without such rows are left out.
     """
-    known = set(of_base.values())
+    paired = set(of_base.values())
     places = []
-    for one in side.fragments.values():
-        if one.id not in known:
-            live = side.live(one)
-            places.append(NewPlace(one, live, np.full(live.size, one.id in to_other)))
+    for side_fragment in side.fragments.values():
+        if side_fragment.id not in paired:
+            live = side.live(side_fragment)
+            places.append(
+                NewPlace(side_fragment, live, np.full(live.size, side_fragment.id in to_other))
+            )
     for before, number in of_base.items():
         fragment = side.fragments[number]
         offsets = revived_rows(base, base.fragments[before], side, fragment)
         if offsets.size:
-            there = other.fragments.get(to_other.get(number, NOWHERE))
-            live = np.empty(0, np.int64) if there is None else other.live(there)
+            matching_fragment = other.fragments.get(to_other.get(number, NOWHERE))
+            live = (
+                np.empty(0, np.int64)
+                if matching_fragment is None
+                else other.live(matching_fragment)
+            )
             places.append(NewPlace(fragment, offsets, np.isin(offsets, live)))
     return tuple(places)
 
 
 def new_rows(side: Side, places: Sequence[NewPlace], keys: Sequence[str]) -> NewRows:
     """Look at the new rows of a side: their row ids and their key columns, as far as wanted."""
-    sizes = [one.offsets.size for one in places]
+    sizes = [place.offsets.size for place in places]
     ids = None
     if side.has_row_ids:
-        parts = [all_row_ids(one.fragment)[one.offsets] for one in places]
+        parts = [all_row_ids(place.fragment)[place.offsets] for place in places]
         ids = np.concatenate([np.empty(0, np.uint64), *parts])
-    rows = ((one.fragment, one.offsets) for one in places)
+    rows = ((place.fragment, place.offsets) for place in places)
     return NewRows(
-        np.repeat(np.array([one.fragment.id for one in places], np.int64), sizes),
-        np.concatenate([np.empty(0, np.int64), *(one.offsets for one in places)]),
-        np.concatenate([np.empty(0, np.bool_), *(one.is_shared for one in places)]),
+        np.repeat(np.array([place.fragment.id for place in places], np.int64), sizes),
+        np.concatenate([np.empty(0, np.int64), *(place.offsets for place in places)]),
+        np.concatenate([np.empty(0, np.bool_), *(place.is_shared for place in places)]),
         ids,
         key_table(side, rows, keys) if keys else None,
     )
@@ -149,24 +155,24 @@ def group_keys(tables: Sequence[pa.Table]) -> list[Ints]:
     """Give numbers to the rows of several tables, equal ones to equal rows."""
     joined = pa.concat_tables(tables, promote_options="permissive")
     codes = np.zeros((joined.num_rows, max(joined.num_columns, 1)), np.int64)
-    for at, column in enumerate(joined.columns):
+    for column_index, column in enumerate(joined.columns):
         encoded = column.combine_chunks().dictionary_encode()
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
-        codes[:, at] = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        codes[:, column_index] = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     _, numbers = np.unique(codes, axis=0, return_inverse=True)
-    ends = np.cumsum([one.num_rows for one in tables])
-    return [one.astype(np.int64) for one in np.split(numbers.reshape(-1), ends[:-1])]
+    ends = np.cumsum([table.num_rows for table in tables])
+    return [part.astype(np.int64) for part in np.split(numbers.reshape(-1), ends[:-1])]
 
 
-def first_match(wanted: npt.NDArray[np.generic], among: npt.NDArray[np.generic]) -> Ints:
+def first_match(names: npt.NDArray[np.generic], among: npt.NDArray[np.generic]) -> Ints:
     """Return for each value its position in ``among``, NOWHERE if it is not there."""
     if not among.size:
-        return np.full(wanted.size, NOWHERE, np.int64)
+        return np.full(names.size, NOWHERE, np.int64)
     order = np.argsort(among, kind="stable")
-    at = np.searchsorted(among[order], wanted)
-    at[at == among.size] = 0
-    return np.where(among[order][at] == wanted, order[at], NOWHERE).astype(np.int64)
+    positions = np.searchsorted(among[order], names)
+    positions[positions == among.size] = 0
+    return np.where(among[order][positions] == names, order[positions], NOWHERE).astype(np.int64)
 
 
 # --- from transactions, where nothing else is known -----------------------------------------------
@@ -183,8 +189,8 @@ def rewritten_files(side: Side, history: History) -> frozenset[str]:
     return frozenset(
         file_name(side, file)
         for group in groups
-        for one in group.old_fragments
-        for file in one.files
+        for old_fragment in group.old_fragments
+        for file in old_fragment.files
     )
 
 
@@ -214,13 +220,13 @@ class Traces:
                 revives = self._revives(step, done)
                 if not done.new_fragments and not revives:
                     continue
-                gone = self._gone(step.branch, step.version, names, fragment.id)
+                removed = self._gone(step.branch, step.version, names, fragment.id)
             except VersionNotFoundError:
                 states[:] = WRITTEN  # the version before it was cleaned up: as careful
                 continue
-            if gone is None:
+            if removed is None:
                 continue
-            states[np.isin(offsets, gone)] = WRITTEN if revives else self._state(done)
+            states[np.isin(offsets, removed)] = WRITTEN if revives else self._state(done)
         return states
 
     def _revives(self, step: Step, update: Update) -> bool:
@@ -230,19 +236,24 @@ class Traces:
         before = self.history.load(step.branch, step.version - 1)
         after = self.history.load(step.branch, step.version)
         return any(
-            one.id in before.fragments
-            and one.id in after.fragments
-            and revived_rows(before, before.fragments[one.id], after, after.fragments[one.id]).size
-            for one in update.updated_fragments
+            updated_fragment.id in before.fragments
+            and updated_fragment.id in after.fragments
+            and revived_rows(
+                before,
+                before.fragments[updated_fragment.id],
+                after,
+                after.fragments[updated_fragment.id],
+            ).size
+            for updated_fragment in update.updated_fragments
         )
 
     def _state(self, update: Update) -> int:
-        known = all(
+        is_understood = all(
             file_name(self.side, file) in self.present
-            for one in update.new_fragments
-            for file in one.files
+            for new_fragment in update.new_fragments
+            for file in new_fragment.files
         )
-        return SHARED if known else WRITTEN
+        return SHARED if is_understood else WRITTEN
 
     def _gone(
         self, branch: str | None, version: int, names: set[str], fragment_id: int
@@ -263,9 +274,9 @@ class Traces:
 def _find(side: Side, names: set[str], fragment_id: int) -> Fragment | None:
     same = side.fragments.get(fragment_id)
     candidates = [] if same is None else [same]
-    for one in (*candidates, *side.fragments.values()):
-        if any(file_name(side, file) in names for file in one.files):
-            return one
+    for candidate in (*candidates, *side.fragments.values()):
+        if any(file_name(side, file) in names for file in candidate.files):
+            return candidate
     return None
 
 
@@ -287,8 +298,8 @@ NO_CONFLICTS = ConflictingRows(*(np.empty((0, 2), np.int64) for _ in range(3)))
 def rows_by_fragment(side: Side, addresses: npt.NDArray[np.int64]) -> zip[tuple[Fragment, Ints]]:
     """Return the offsets of some rows, (fragment id, offset) each, by fragment."""
     numbers = list(dict.fromkeys(addresses[:, 0].tolist()))
-    offsets = [addresses[addresses[:, 0] == one, 1] for one in numbers]
-    return zip((side.fragments[one] for one in numbers), offsets, strict=True)
+    offsets = [addresses[addresses[:, 0] == fragment_id, 1] for fragment_id in numbers]
+    return zip((side.fragments[fragment_id] for fragment_id in numbers), offsets, strict=True)
 
 
 def conflict_table(ends: Ends, rows: ConflictingRows, num_rows: int) -> pa.Table:
@@ -314,8 +325,8 @@ def conflict_table(ends: Ends, rows: ConflictingRows, num_rows: int) -> pa.Table
 
 def _structs(side: Side, places: npt.NDArray[np.int64]) -> pa.Array:
     """Read rows as structs, in the order given, null where there is none."""
-    known = np.flatnonzero(places[:, 0] != NOWHERE)
-    order = known[np.lexsort((places[known, 1], places[known, 0]))]
+    present = np.flatnonzero(places[:, 0] != NOWHERE)
+    order = present[np.lexsort((places[present, 1], places[present, 0]))]
     schema = side.manifest.schema
     table = key_table(side, rows_by_fragment(side, places[order]), schema.names)
     positions = np.full(len(places), NOWHERE, np.int64)
@@ -346,7 +357,7 @@ class RowMerge:
     ) -> None:
         self._ends, self._matches, self._keys = ends, matches, tuple(keys)
         self._findings = findings
-        self._by_id = all(one.has_row_ids for one in (ends.base, ends.source, ends.target))
+        self._by_id = all(side.has_row_ids for side in (ends.base, ends.source, ends.target))
 
     # Finding new rows opens data files, so it waits until there is something to decide.
 
@@ -360,7 +371,9 @@ class RowMerge:
     @cached_property
     def _target(self) -> _NewSide:
         ends, matches = self._ends, self._matches
-        to_source = {there: here for here, there in matches.source_to_target().items()}
+        to_source = {
+            source_id: target_id for target_id, source_id in matches.source_to_target().items()
+        }
         of_base = matches.base_target.fragments
         places = new_places(ends.base, ends.target, ends.source, of_base, to_source)
         return _NewSide(ends.target, places)
@@ -371,21 +384,21 @@ class RowMerge:
             self._check_lacking(merged.lacking)
         if not merged.both_gone and not self._keys:
             return RowDecision()
-        gone = _addresses(merged.both_gone)
+        removed = _addresses(merged.both_gone)
         if self._keys:
-            return self._by_keys(gone)
+            return self._by_keys(removed)
         if self._by_id:
-            return self._by_ids(gone)
+            return self._by_ids(removed)
         self._by_transactions(merged.both_gone)
         return RowDecision()
 
     # --- three ways to know a row -----------------------------------------------------------------
 
-    def _by_ids(self, gone: npt.NDArray[np.int64]) -> RowDecision:
+    def _by_ids(self, removed: npt.NDArray[np.int64]) -> RowDecision:
         source, target = self._source.rows(()), self._target.rows(())
-        ids = _ids_at(self._ends.base, gone)
+        ids = _ids_at(self._ends.base, removed)
         return self._decide(
-            gone,
+            removed,
             ids,
             (source, self._names(source, self._matches.base_source, self._ends.source)),
             (target, self._names(target, self._matches.base_target, self._ends.target)),
@@ -393,17 +406,17 @@ class RowMerge:
 
     def _names(self, rows: NewRows, of_base: Match, side: Side) -> npt.NDArray[np.uint64]:
         """Return the row ids of new rows as the base has them."""
-        found = rows.row_ids if rows.row_ids is not None else np.empty(0, np.uint64)
+        row_ids = rows.row_ids if rows.row_ids is not None else np.empty(0, np.uint64)
         ids = match_rows(self._ends.base, side, of_base.fragments)
         order = np.argsort(ids.after)
-        return RowIds(ids.after[order], ids.before[order]).of(found)[0]
+        return RowIds(ids.after[order], ids.before[order]).of(row_ids)[0]
 
-    def _by_keys(self, gone: npt.NDArray[np.int64]) -> RowDecision:
+    def _by_keys(self, removed: npt.NDArray[np.int64]) -> RowDecision:
         source, target = self._source.rows(self._keys), self._target.rows(self._keys)
-        base = key_table(self._ends.base, rows_by_fragment(self._ends.base, gone), self._keys)
-        tables = [one for one in (base, source.keys, target.keys) if one is not None]
+        base = key_table(self._ends.base, rows_by_fragment(self._ends.base, removed), self._keys)
+        tables = [table for table in (base, source.keys, target.keys) if table is not None]
         names, mine, theirs = group_keys(tables)
-        return self._decide(gone, names, (source, mine), (target, theirs))
+        return self._decide(removed, names, (source, mine), (target, theirs))
 
     def _by_transactions(self, both_gone: Mapping[int, Ints]) -> None:
         ends = self._ends
@@ -411,7 +424,7 @@ class RowMerge:
         count, where = 0, []
         for number, offsets in both_gone.items():
             fragment = ends.base.fragments[number]
-            states = [one.states(ends.base, fragment, offsets) for one in traces]
+            states = [trace.states(ends.base, fragment, offsets) for trace in traces]
             clash = _clash(states[0], states[1])
             if clash.any():
                 count += int(clash.sum())
@@ -423,7 +436,9 @@ class RowMerge:
         ends = self._ends
         names = [
             frozenset(
-                file_name(side, file) for one in side.fragments.values() for file in one.files
+                file_name(side, file)
+                for fragment in side.fragments.values()
+                for file in fragment.files
             )
             for side in (ends.source, ends.target)
         ]
@@ -436,7 +451,7 @@ class RowMerge:
 
     def _decide(
         self,
-        gone: npt.NDArray[np.int64],
+        removed: npt.NDArray[np.int64],
         names: npt.NDArray[np.generic],
         source: tuple[NewRows, npt.NDArray[np.generic]],
         target: tuple[NewRows, npt.NDArray[np.generic]],
@@ -445,41 +460,41 @@ class RowMerge:
         at_target = first_match(names, target[1])
         states = _states(at_source, source[0]), _states(at_target, target[0])
         clash = _clash(*states)
-        wanted = [names[clash]]
+        row_names = [names[clash]]
         side = OURS
         if clash.any():
-            fragments = np.unique(gone[clash, 0]).tolist()
+            fragments = np.unique(removed[clash, 0]).tolist()
             side = self._report_rows(int(clash.sum()), fragments, choices=BOTH)
-        rows = [(gone[clash], at_source[clash], at_target[clash])]
+        rows = [(removed[clash], at_source[clash], at_target[clash])]
         if self._keys:
             added = self._added_twice(names, source, target)
             if added.size:
                 names_of = ", ".join(self._keys)
                 text = f"{count_of(added.size, 'row')} of the same {names_of} added on both sides"
                 side = self._findings.report(KEYS, text, num_rows=int(added.size))
-                wanted.append(added)
+                row_names.append(added)
                 nowhere = np.full((added.size, 2), NOWHERE, np.int64)
                 rows.append((nowhere, first_match(added, source[1]), first_match(added, target[1])))
-        found = ConflictingRows(
-            np.concatenate([one[0] for one in rows]),
-            _places(source[0], np.concatenate([one[1] for one in rows])),
-            _places(target[0], np.concatenate([one[2] for one in rows])),
+        conflicting = ConflictingRows(
+            np.concatenate([row_set[0] for row_set in rows]),
+            _places(source[0], np.concatenate([row_set[1] for row_set in rows])),
+            _places(target[0], np.concatenate([row_set[2] for row_set in rows])),
         )
-        every = np.concatenate(wanted)
+        every = np.concatenate(row_names)
         if side == THEIRS:
-            return RowDecision(target=_own(target, every), rows=found)
-        return RowDecision(source=_own(source, every), rows=found)
+            return RowDecision(target=_own(target, every), rows=conflicting)
+        return RowDecision(source=_own(source, every), rows=conflicting)
 
     def _added_twice(
         self,
-        gone: npt.NDArray[np.generic],
+        removed: npt.NDArray[np.generic],
         source: tuple[NewRows, npt.NDArray[np.generic]],
         target: tuple[NewRows, npt.NDArray[np.generic]],
     ) -> npt.NDArray[np.generic]:
         mine = source[1][~source[0].is_shared]
         theirs = target[1][~target[0].is_shared]
-        both = np.intersect1d(mine, theirs)
-        return np.setdiff1d(both, gone)
+        added_by_both = np.intersect1d(mine, theirs)
+        return np.setdiff1d(added_by_both, removed)
 
     def _report_rows(self, count: int, fragments: Sequence[int], choices: Sequence[str]) -> str:
         shown = ", ".join(map(str, fragments[:5]))
@@ -496,22 +511,22 @@ class RowMerge:
     def _check_lacking(self, lacking: Sequence[Lacking]) -> None:
         """Rows that moved away from columns that the other side wrote at their old place."""
         traces = self._traces()
-        for one in lacking:
-            fragment = self._ends.base.fragments[one.base_id]
-            trace = traces[0 if one.by_source else 1]
-            states = trace.states(self._ends.base, fragment, one.offsets)
+        for row_set in lacking:
+            fragment = self._ends.base.fragments[row_set.base_id]
+            trace = traces[0 if row_set.by_source else 1]
+            states = trace.states(self._ends.base, fragment, row_set.offsets)
             moved = int((states == WRITTEN).sum())
             if not moved:
                 continue
-            who, other = ("the source", "here") if one.by_source else ("here", "the source")
-            where = f"fragment {one.base_id}"
+            who, other = ("the source", "here") if row_set.by_source else ("here", "the source")
+            where = f"fragment {row_set.base_id}"
             self._findings.report(
                 COLUMNS,
                 f"{count_of(moved, 'row')} of {where} updated {_on(who)} while columns were "
                 f"written {_on(other)}: the updated rows do not have the written values",
-                choices=(THEIRS,) if one.by_source else (OURS,),
-                fragments=(one.base_id,),
-                fields=one.fields,
+                choices=(THEIRS,) if row_set.by_source else (OURS,),
+                fragments=(row_set.base_id,),
+                fields=row_set.fields,
                 num_rows=moved,
             )
 
@@ -529,10 +544,10 @@ def _on(who: str) -> str:
     return "here" if who == "here" else f"on {who}"
 
 
-def _states(at: Ints, rows: NewRows) -> Ints:
-    states = np.where(at == NOWHERE, DELETED, WRITTEN)
-    found = at != NOWHERE
-    states[found] = np.where(rows.is_shared[at[found]], SHARED, WRITTEN)
+def _states(positions: Ints, rows: NewRows) -> Ints:
+    states = np.where(positions == NOWHERE, DELETED, WRITTEN)
+    present = positions != NOWHERE
+    states[present] = np.where(rows.is_shared[positions[present]], SHARED, WRITTEN)
     return states.astype(np.int64)
 
 
@@ -543,21 +558,26 @@ def _clash(mine: Ints, theirs: Ints) -> npt.NDArray[np.bool_]:
 
 
 def _addresses(rows: Mapping[int, Ints]) -> npt.NDArray[np.int64]:
-    parts = [np.stack((np.full(len(at), number), at), axis=1) for number, at in rows.items()]
+    parts = [
+        np.stack((np.full(len(offsets), number), offsets), axis=1)
+        for number, offsets in rows.items()
+    ]
     return np.concatenate([np.empty((0, 2), np.int64), *parts]).astype(np.int64)
 
 
 def _ids_at(side: Side, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    parts = [all_row_ids(fragment)[at] for fragment, at in rows_by_fragment(side, addresses)]
+    parts = [
+        all_row_ids(fragment)[offsets] for fragment, offsets in rows_by_fragment(side, addresses)
+    ]
     return np.concatenate([np.empty(0, np.uint64), *parts])
 
 
-def _places(rows: NewRows, at: Ints) -> npt.NDArray[np.int64]:
-    found = np.full((at.size, 2), NOWHERE, np.int64)
-    known = at != NOWHERE
-    found[known, 0] = rows.fragments[at[known]]
-    found[known, 1] = rows.offsets[at[known]]
-    return found
+def _places(rows: NewRows, positions: Ints) -> npt.NDArray[np.int64]:
+    places = np.full((positions.size, 2), NOWHERE, np.int64)
+    is_present = positions != NOWHERE
+    places[is_present, 0] = rows.fragments[positions[is_present]]
+    places[is_present, 1] = rows.offsets[positions[is_present]]
+    return places
 
 
 def _own(
@@ -567,4 +587,6 @@ def _own(
     rows, mine = side
     chosen = np.isin(mine, names) & ~rows.is_shared
     numbers, offsets = rows.fragments[chosen], rows.offsets[chosen]
-    return {one: offsets[numbers == one] for one in np.unique(numbers).tolist()}
+    return {
+        fragment_id: offsets[numbers == fragment_id] for fragment_id in np.unique(numbers).tolist()
+    }

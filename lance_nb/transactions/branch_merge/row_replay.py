@@ -145,33 +145,35 @@ class ConflictCells:
         return cells[first - before : first - before + count]
 
     def _read(self, rows: Ints) -> list[ConflictCell]:
-        places = [one[rows] for one in self.places]
+        places = [side_places[rows] for side_places in self.places]
         labels = self.replay.labels(places)
-        tables = [self.replay.values(number, one) for number, one in enumerate(places)]
-        there = [one[:, 0] != NOWHERE for one in places]
+        tables = [
+            self.replay.values(number, side_places) for number, side_places in enumerate(places)
+        ]
+        present = [side_places[:, 0] != NOWHERE for side_places in places]
         whole = [table.to_struct_array() for table in tables]
-        found = []
-        for at, row in enumerate(rows.tolist()):
+        row_values = []
+        for index, row in enumerate(rows.tolist()):
             is_gone = bool(self.gone[row])
             for column in (None,) if is_gone else np.flatnonzero(self.clash[row]).tolist():
                 base, ours, theirs = (
                     None
-                    if not is_[at]
-                    else every[at]
+                    if not is_present[index]
+                    else every[index]
                     if column is None
-                    else table.column(column)[at]
-                    for table, every, is_ in zip(tables, whole, there, strict=True)
+                    else table.column(column)[index]
+                    for table, every, is_present in zip(tables, whole, present, strict=True)
                 )
                 name = None if column is None else self.replay.names[column]
                 taken = self._taken(row, column or 0)
-                found.append(ConflictCell(labels[at], name, base, ours, theirs, *taken))
-        return found
+                row_values.append(ConflictCell(labels[index], name, base, ours, theirs, *taken))
+        return row_values
 
     def _taken(self, row: int, column: int) -> tuple[str | None, object]:
         side = int(self.sides[row, column])
         if side == _AT_VALUE:
             return VALUE, self.replay.written(row, column)
-        return next((name for name, at in _SIDES.items() if at == side), None), None
+        return next((name for name, value in _SIDES.items() if value == side), None), None
 
 
 NEW = np.uint64(2**64 - 1)
@@ -184,8 +186,8 @@ class _Rows:
     places: npt.NDArray[np.int64]
     names: npt.NDArray[np.generic]
 
-    def chosen(self, at: Ints | Mask) -> _Rows:
-        return _Rows(self.places[at], self.names[at])
+    def chosen(self, selection: Ints | Mask) -> _Rows:
+        return _Rows(self.places[selection], self.names[selection])
 
 
 class RowReplay:
@@ -204,14 +206,14 @@ class RowReplay:
         self._hand: dict[tuple[int, int], object] = {}  # values written by hand: (row, column)
         self._conflicts: Ints = np.empty(0, np.int64)  # rows in conflict among all that are merged
         sides = (ends.base, ends.source, ends.target)
-        self._by_id = not self._keys and all(one.has_row_ids for one in sides)
+        self._by_id = not self._keys and all(side.has_row_ids for side in sides)
         base_fields = {
-            one: schema.fields[s]
-            for one, s in matches.base_source.fields.items()
+            base_id: schema.fields[s]
+            for base_id, s in matches.base_source.fields.items()
             if s in schema.fields
         }
         base_fields.update(matches.base_target.fields)
-        now = {one.id: one.id for one in ends.target.manifest.schema.walk()}
+        now = {field.id: field.id for field in ends.target.manifest.schema.walk()}
         self._fields = (base_fields, now, schema.fields)
 
     def check(self) -> None:
@@ -221,13 +223,13 @@ class RowReplay:
                 "the rows have no stable ids and no key: name the columns that identify a row, "
                 "for example key=['id']"
             )
-        blobs = [one.name for one in self._schema.schema if holds_blobs(one)]
+        blobs = [field.name for field in self._schema.schema if holds_blobs(field)]
         if blobs:
             raise NotSupportedError(
                 f"column {blobs[0]!r} holds blobs, which are not merged by value"
             )
-        names = {one.name for one in self._schema.schema}
-        missing = [one for one in self._keys if one not in names]
+        names = {field.name for field in self._schema.schema}
+        missing = [key for key in self._keys if key not in names]
         if missing:
             raise InvalidInputError(f"key column {missing[0]!r} is dropped by the merge")
 
@@ -237,20 +239,25 @@ class RowReplay:
         before, after = self._candidates()
         base, source, target = self._named(before, after)
         names = np.unique(np.concatenate([base.names, source.names]))
-        at = [first_match(names, one.names) for one in (base, target, source)]
+        positions = [first_match(names, rows.names) for rows in (base, target, source)]
         places = [
-            _placed(one, where) for one, where in zip((base, target, source), at, strict=True)
+            _placed(rows, where)
+            for rows, where in zip((base, target, source), positions, strict=True)
         ]
-        tables = [self.values(number, one) for number, one in enumerate(places)]
-        there = [one[:, 0] != NOWHERE for one in places]
+        tables = [self.values(number, side_places) for number, side_places in enumerate(places)]
+        present = [side_places[:, 0] != NOWHERE for side_places in places]
         taken, exists, cells = self._merged(names, places, tables, findings)
-        changed = self._differs_from_target(tables, taken, exists, there[1])
-        gone = there[1] & (changed | ~exists)
+        changed = self._differs_from_target(tables, taken, exists, present[1])
+        removed = present[1] & (changed | ~exists)
         written = np.flatnonzero(changed & exists)
         table = self._table(tables, [column[written] for column in taken], written)
-        ids = self._ids([one[written] for one in places]) if self._ends.target.has_row_ids else None
+        ids = (
+            self._ids([side_places[written] for side_places in places])
+            if self._ends.target.has_row_ids
+            else None
+        )
         rows = ConflictingRows(cells.places[0], cells.places[2], cells.places[1])
-        return Replayed(_by_fragment(places[1][gone]), table, ids, rows, cells)
+        return Replayed(_by_fragment(places[1][removed]), table, ids, rows, cells)
 
     # --- which rows -------------------------------------------------------------------------------
 
@@ -259,16 +266,18 @@ class RowReplay:
         ends, pairs = self._ends, self._matches.base_source.fragments
         fields = (self._fields[0], self._fields[2])
         before, after = [], []
-        for one in ends.base.fragments.values():
-            there = ends.source.fragments.get(pairs.get(one.id, NOWHERE))
-            if there is not None and self._is_same(one, there, fields):
+        for base_fragment in ends.base.fragments.values():
+            source_fragment = ends.source.fragments.get(pairs.get(base_fragment.id, NOWHERE))
+            if source_fragment is not None and self._is_same(
+                base_fragment, source_fragment, fields
+            ):
                 continue
-            before.append((one, ends.base.live(one)))
-            if there is not None:
-                after.append((there, ends.source.live(there)))
-        known = set(pairs.values())
-        new = (one for one in ends.source.fragments.values() if one.id not in known)
-        after += [(one, ends.source.live(one)) for one in new]
+            before.append((base_fragment, ends.base.live(base_fragment)))
+            if source_fragment is not None:
+                after.append((source_fragment, ends.source.live(source_fragment)))
+        paired = set(pairs.values())
+        new = (fragment for fragment in ends.source.fragments.values() if fragment.id not in paired)
+        after += [(fragment, ends.source.live(fragment)) for fragment in new]
         count = sum(rows.size for _, rows in (*before, *after))
         if count > ROWS_MAX:
             raise NotSupportedError(
@@ -278,23 +287,28 @@ class RowReplay:
         return before, after
 
     def _is_same(
-        self, one: Fragment, there: Fragment, fields: tuple[Mapping[int, int], Mapping[int, int]]
+        self,
+        base_fragment: Fragment,
+        source_fragment: Fragment,
+        fields: tuple[Mapping[int, int], Mapping[int, int]],
     ) -> bool:
         ends = self._ends
-        if not same_deletions(ends.base, one, ends.source, there):
+        if not same_deletions(ends.base, base_fragment, ends.source, source_fragment):
             return False
-        known = {field.id for field in self._schema.schema.walk()}
-        left = files_by_field(ends.base, one, fields[0])
-        right = files_by_field(ends.source, there, fields[1])
+        field_ids = {field.id for field in self._schema.schema.walk()}
+        left = files_by_field(ends.base, base_fragment, fields[0])
+        right = files_by_field(ends.source, source_fragment, fields[1])
         return all(
-            left.get(name) == right.get(name) for name in known & (left.keys() | right.keys())
+            left.get(name) == right.get(name) for name in field_ids & (left.keys() | right.keys())
         )
 
     def _named(
         self, before: list[tuple[Fragment, Ints]], after: list[tuple[Fragment, Ints]]
     ) -> tuple[_Rows, _Rows, _Rows]:
         ends = self._ends
-        every = [(one, ends.target.live(one)) for one in ends.target.fragments.values()]
+        every = [
+            (fragment, ends.target.live(fragment)) for fragment in ends.target.fragments.values()
+        ]
         if self._by_id:
             return self._by_row_id(before, after, every)
         tables = [
@@ -304,27 +318,31 @@ class RowReplay:
             )
         ]
         types = tables[1].schema
-        numbers = group_keys([_cast(one, types) for one in tables])
-        for which, names, table in zip(("base", "target", "source"), numbers, tables, strict=True):
-            self._check_unique(which, names, table)
-        found = [
+        numbers = group_keys([_cast(table, types) for table in tables])
+        for side_name, names, table in zip(
+            ("base", "target", "source"), numbers, tables, strict=True
+        ):
+            self._check_unique(side_name, names, table)
+        names_of_sides = [
             _Rows(_places_of(rows), names)
             for rows, names in zip((before, every, after), numbers, strict=True)
         ]
-        return found[0], found[2], found[1]
+        return names_of_sides[0], names_of_sides[2], names_of_sides[1]
 
     def _key_fields(self, number: int) -> list[str | None]:
         """Return what the key columns are called on a side."""
-        return [self._name_on(number, self._schema.schema.field(one).id) for one in self._keys]
+        return [self._name_on(number, self._schema.schema.field(key).id) for key in self._keys]
 
-    def _check_unique(self, which: str, names: npt.NDArray[np.generic], table: pa.Table) -> None:
+    def _check_unique(
+        self, side_name: str, names: npt.NDArray[np.generic], table: pa.Table
+    ) -> None:
         _, first, counts = np.unique(names, return_index=True, return_counts=True)
         if (counts > 1).any():
             example = table.slice(int(first[counts > 1][0]), 1).to_pylist()[0]
             keys = ", ".join(self._keys)
             raise InvalidInputError(
                 f"key {keys} does not identify a row: {example} occurs more than once in the "
-                f"{which}"
+                f"{side_name}"
             )
 
     def _by_row_id(
@@ -335,38 +353,44 @@ class RowReplay:
     ) -> tuple[_Rows, _Rows, _Rows]:
         """Name rows as the base does; rows that the base does not have get names of their own."""
         ends = self._ends
-        found = []
+        row_ids = []
         for side, rows, shared, of_base in (
             (ends.base, before, None, None),
             (ends.source, after, ends.base_source, self._matches.base_source),
             (ends.target, every, ends.base_target, self._matches.base_target),
         ):
-            parts = [all_row_ids(one)[offsets] for one, offsets in rows]
+            parts = [all_row_ids(fragment)[offsets] for fragment, offsets in rows]
             ids = np.concatenate([np.empty(0, np.uint64), *parts])
             if shared is not None and of_base is not None:
                 ids = self._base_ids(side, ids, shared, of_base)
-            found.append(_Rows(_places_of(rows), ids))
+            row_ids.append(_Rows(_places_of(rows), ids))
         limit = min(
-            (one.row_id for one in (ends.base_source, ends.base_target) if one.row_id is not None),
+            (
+                shared.row_id
+                for shared in (ends.base_source, ends.base_target)
+                if shared.row_id is not None
+            ),
             default=None,
         )
-        if limit is not None and found[0].names.size and int(found[0].names.max()) >= limit:
-            self._check_matched(found[0])
-        return found[0], *self._with_new_names(found[1], found[2])
+        if limit is not None and row_ids[0].names.size and int(row_ids[0].names.max()) >= limit:
+            self._check_matched(row_ids[0])
+        return row_ids[0], *self._with_new_names(row_ids[1], row_ids[2])
 
     def _with_new_names(self, source: _Rows, target: _Rows) -> tuple[_Rows, _Rows]:
         """Name rows that the base does not have: one name where both sides have the row."""
         ends, every = self._ends, self._every_base_id()
-        theirs_new, ours_new = (~np.isin(one.names, every) for one in (source, target))
+        theirs_new, ours_new = (
+            ~np.isin(rows_of_side.names, every) for rows_of_side in (source, target)
+        )
         ours = np.arange(target.names.size, dtype=np.uint64) + np.uint64(2**62)
         ours = np.where(ours_new, ours, target.names)
         theirs = np.arange(source.names.size, dtype=np.uint64) + np.uint64(2**63)
         ids = _ids_at(ends.source, source.places)
         moved = match_rows(ends.source, ends.target, self._matches.source_target.fragments)
-        here, is_moved = moved.of(ids)
+        moved_ids, is_moved = moved.of(ids)
         limit = ends.source_target.row_id
         is_shared = is_moved | (limit is None) | (ids < np.uint64(limit or 0))
-        position = first_match(here, _ids_at(ends.target, target.places))
+        position = first_match(moved_ids, _ids_at(ends.target, target.places))
         is_twice = theirs_new & is_shared & (position != NOWHERE)
         is_twice[is_twice] = ours_new[position[is_twice]]
         theirs[is_twice] = ours[position[is_twice]]
@@ -390,20 +414,23 @@ class RowReplay:
             return named
         same = np.concatenate(
             [np.empty(0, np.uint64)]
-            + [all_row_ids(side.fragments[one]) for one in of_base.fragments.values()]
+            + [all_row_ids(side.fragments[fragment]) for fragment in of_base.fragments.values()]
         )
         strange = (ids >= np.uint64(shared.row_id)) & ~is_known & ~np.isin(ids, same)
         return np.where(strange, NEW, named).astype(np.uint64)
 
     def _every_base_id(self) -> U64s:
-        parts = [all_row_ids(one) for one in self._ends.base.fragments.values()]
+        parts = [all_row_ids(fragment) for fragment in self._ends.base.fragments.values()]
         return np.concatenate([np.empty(0, np.uint64), *parts])
 
     def _check_matched(self, base: _Rows) -> None:
         """Refuse rows whose ids were given after the sides parted, in files that one side lacks."""
-        here, there = self._matches.base_target.fragments, self._matches.base_source.fragments
+        base_to_target, base_to_source = (
+            self._matches.base_target.fragments,
+            self._matches.base_source.fragments,
+        )
         numbers = set(np.unique(base.places[:, 0]).tolist())
-        if numbers - here.keys() or numbers - there.keys():
+        if numbers - base_to_target.keys() or numbers - base_to_source.keys():
             raise NoIdentityError(
                 "some rows got other ids when they were merged before: name the columns that "
                 "identify a row, for example key=['id']"
@@ -414,17 +441,17 @@ class RowReplay:
     def _name_on(self, number: int, field_id: int) -> str | None:
         """Return the name of a top-level column of the outcome on base, target or source."""
         sides = (self._ends.base, self._ends.target, self._ends.source)
-        known = self._fields[number]
-        for one in sides[number].manifest.schema.fields:
-            if known.get(one.id) == field_id:
-                return one.name
+        fields = self._fields[number]
+        for manifest_field in sides[number].manifest.schema.fields:
+            if fields.get(manifest_field.id) == field_id:
+                return manifest_field.name
         return None
 
     def _has_columns(self) -> tuple[Mask, Mask, Mask]:
         """Return which columns of the outcome the base, the target and the source have."""
         fields = self._schema.schema.fields
         base, ours, theirs = (
-            np.array([self._name_on(number, one.id) is not None for one in fields], np.bool_)
+            np.array([self._name_on(number, field.id) is not None for field in fields], np.bool_)
             for number in (0, 1, 2)
         )
         return base, ours, theirs
@@ -449,22 +476,24 @@ class RowReplay:
         ``number``: 0 the base, 1 the target, 2 the source.
         """
         sides = (self._ends.base, self._ends.target, self._ends.source)
-        wanted = self._schema.schema.to_arrow()
-        names = [self._name_on(number, one.id) for one in self._schema.schema.fields]
-        known = np.flatnonzero(places[:, 0] != NOWHERE)
-        order = known[np.lexsort((places[known, 1], places[known, 0]))]
+        arrow_schema = self._schema.schema.to_arrow()
+        names = [self._name_on(number, field.id) for field in self._schema.schema.fields]
+        present = np.flatnonzero(places[:, 0] != NOWHERE)
+        order = present[np.lexsort((places[present, 1], places[present, 0]))]
         table = _read(sides[number], names, places[order])
-        at = np.full(len(places), NOWHERE, np.int64)
-        at[order] = np.arange(order.size)
-        index = pa.array(at, pa.int64(), mask=at == NOWHERE)
+        indices = np.full(len(places), NOWHERE, np.int64)
+        indices[order] = np.arange(order.size)
+        index = pa.array(indices, pa.int64(), mask=indices == NOWHERE)
         nothing = not table.num_rows
         columns = [
             pa.chunked_array([pa.nulls(len(places), field.type)])
             if nothing
             else _converted(column, field).take(index)
-            for column, field in zip(table.columns, wanted, strict=True)
+            for column, field in zip(table.columns, arrow_schema, strict=True)
         ]
-        open_ = [pa.field(one.name, one.type, metadata=one.metadata) for one in wanted]
+        open_ = [
+            pa.field(field.name, field.type, metadata=field.metadata) for field in arrow_schema
+        ]
         return pa.Table.from_arrays(columns, schema=pa.schema(open_))
 
     def _merged(
@@ -475,9 +504,11 @@ class RowReplay:
         findings: Findings,
     ) -> tuple[list[Ints], Mask, ConflictCells]:
         """Choose for each cell which side it is taken from, and which rows exist."""
-        base, ours, theirs = (_is_there(one) for one in places)
+        base, ours, theirs = (_is_there(side_places) for side_places in places)
         differ = [_columns_differ(tables[a], tables[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
-        mine, other, apart = (np.stack(one, axis=1) if one else _none(names) for one in differ)
+        mine, other, apart = (
+            np.stack(masks, axis=1) if masks else _none(names) for masks in differ
+        )
         both_there = np.asarray(ours & theirs)
         other &= both_there[:, None] & base[:, None]
         mine &= both_there[:, None] & base[:, None]
@@ -507,14 +538,14 @@ class RowReplay:
                 taken = np.where(whole_rows[:, None] & common, chosen, taken)
             else:
                 taken = np.where(clash & (sides != NOWHERE), sides, taken)
-            for at in np.flatnonzero(gone_clash).tolist():
-                side = int(sides[at, 0])
-                there = (base, ours, theirs)[side if side != NOWHERE else _AT_OURS]
-                exists[at] = there[at]
-                taken[at] = side if side != NOWHERE else _AT_OURS
+            for row_index in np.flatnonzero(gone_clash).tolist():
+                side = int(sides[row_index, 0])
+                side_places = (base, ours, theirs)[side if side != NOWHERE else _AT_OURS]
+                exists[row_index] = side_places[row_index]
+                taken[row_index] = side if side != NOWHERE else _AT_OURS
             by_base = ((sides == _AT_BASE) | ~clash).all(axis=1) & clash.any(axis=1)
             exists &= ~(twice & by_base)  # the base has no such row
-        columns = [taken[:, at] for at in range(taken.shape[1])]
+        columns = [taken[:, column_index] for column_index in range(taken.shape[1])]
         rows = self._conflicts = np.flatnonzero(conflict)
         where = (places[0][rows], places[1][rows], places[2][rows])
         masks = _as_mask(clash[rows]), _as_mask(gone_clash[rows])
@@ -524,11 +555,11 @@ class RowReplay:
         self,
         places: list[npt.NDArray[np.int64]],
         clash: Mask,
-        gone: Mask,
+        removed: Mask,
         findings: Findings,
     ) -> Ints:
         """Return the chosen side of each cell, NOWHERE where nothing is chosen; report what is."""
-        rows = np.flatnonzero(clash.any(axis=1) | gone)
+        rows = np.flatnonzero(clash.any(axis=1) | removed)
         sides = np.full(clash.shape, NOWHERE, np.int64)
         fragments = sorted(set(places[0][rows, 0].tolist()) - {NOWHERE})
         if self._choices is None:
@@ -539,21 +570,23 @@ class RowReplay:
             return sides
         names = self.names
         index = self._index(places, rows)
-        for choice in sorted(self._choices, key=lambda one: one.rank):
+        for choice in sorted(self._choices, key=lambda choice: choice.rank):
             where = rows if choice.row is None else self._row_of(index, choice.row)
             if choice.column is None:
                 sides[where] = _SIDES[choice.take]
                 continue
             if choice.column not in names:
                 raise InvalidInputError(f"there is no column {choice.column!r} to choose for")
-            at = names.index(choice.column)
+            column_index = names.index(choice.column)
             if choice.take == VALUE:
-                hand_value(choice.value, self._schema.schema.to_arrow().field(at))
-            whole = where[~gone[where]]
-            sides[whole, at] = _AT_VALUE if choice.take == VALUE else _SIDES[choice.take]
+                hand_value(choice.value, self._schema.schema.to_arrow().field(column_index))
+            whole = where[~removed[where]]
+            sides[whole, column_index] = _AT_VALUE if choice.take == VALUE else _SIDES[choice.take]
             if choice.take == VALUE:
-                self._hand.update({(int(one), at): choice.value for one in whole.tolist()})
-        cells = clash | gone[:, None]
+                self._hand.update(
+                    {(int(row_index), column_index): choice.value for row_index in whole.tolist()}
+                )
+        cells = clash | removed[:, None]
         open_ = np.flatnonzero((cells & (sides == NOWHERE)).any(axis=1))
         done = rows.size - open_.size
         if done:
@@ -588,7 +621,10 @@ class RowReplay:
 
     def _example(self, places: list[npt.NDArray[np.int64]], rows: Ints) -> list[object]:
         keys = ", ".join(self._keys) or "row id"
-        return [f"{keys} = {one!r}" for one in self.labels([one[rows] for one in places])]
+        return [
+            f"{keys} = {side_places!r}"
+            for side_places in self.labels([place[rows] for place in places])
+        ]
 
     def labels(self, places: Sequence[npt.NDArray[np.int64]]) -> list[object]:
         """Return what people call rows: the value of the key, or the row id.
@@ -596,35 +632,39 @@ class RowReplay:
         ``places``: where base, target and source have them.
         """
         sides = (self._ends.base, self._ends.target, self._ends.source)
-        found: list[object] = [None] * len(places[0])
-        left = np.ones(len(found), np.bool_)
+        labels: list[object] = [None] * len(places[0])
+        left = np.ones(len(labels), np.bool_)
         for number in (0, 1, 2):
             mine = np.flatnonzero(left & (places[number][:, 0] != NOWHERE))
             left[mine] = False
             mine = mine[np.lexsort((places[number][mine, 1], places[number][mine, 0]))]
-            there = places[number][mine]
+            present_places = places[number][mine]
             if self._by_id:
-                names: list[object] = _ids_at(sides[number], there).tolist()
+                names: list[object] = _ids_at(sides[number], present_places).tolist()
             else:
-                values = _tuples(_read(sides[number], self._key_fields(number), there))
-                names = [one[0] if len(one) == 1 else one for one in values]
-            for at, name in zip(mine.tolist(), names, strict=True):
-                found[at] = name
-        return found
+                values = _tuples(_read(sides[number], self._key_fields(number), present_places))
+                names = [
+                    key_values[0] if len(key_values) == 1 else key_values for key_values in values
+                ]
+            for row_index, name in zip(mine.tolist(), names, strict=True):
+                labels[row_index] = name
+        return labels
 
     def _index(self, places: list[npt.NDArray[np.int64]], rows: Ints) -> dict[str, int]:
         """Return the rows in conflict by their names in text; nothing if no choice names one."""
-        if not any(one.row is not None for one in self._choices or ()):
+        if not any(choice.row is not None for choice in self._choices or ()):
             return {}
-        names = self.labels([one[rows] for one in places])
-        return {row_text(name): at for name, at in zip(names, rows.tolist(), strict=True)}
+        names = self.labels([side_places[rows] for side_places in places])
+        return {
+            row_text(name): row_index for name, row_index in zip(names, rows.tolist(), strict=True)
+        }
 
     def _row_of(self, index: Mapping[str, int], row: object) -> Ints:
-        found = index.get(row_text(row))
-        if found is None:
+        row_index = index.get(row_text(row))
+        if row_index is None:
             keys = ", ".join(self._keys) or "row id"
             raise InvalidInputError(f"row {keys} = {row!r} is not in conflict")
-        return np.array([found], np.int64)
+        return np.array([row_index], np.int64)
 
     # --- what is written --------------------------------------------------------------------------
 
@@ -633,12 +673,15 @@ class RowReplay:
     ) -> Mask:
         """Return rows that are not in the target as they have to be."""
         changed = exists & ~ours
-        for at, column in enumerate(taken):
+        for column_index, column in enumerate(taken):
             for number in (0, 2):
                 mine = (column == number) & exists & ours
                 if mine.any():
                     rows = pa.array(np.flatnonzero(mine))
-                    pair = tables[1].column(at).take(rows), tables[number].column(at).take(rows)
+                    pair = (
+                        tables[1].column(column_index).take(rows),
+                        tables[number].column(column_index).take(rows),
+                    )
                     changed[np.flatnonzero(mine)[values_differ(*pair)]] = True
             changed |= (column == _AT_VALUE) & exists
         return changed
@@ -651,19 +694,21 @@ class RowReplay:
     ) -> pa.Table:
         schema = self._schema.schema.to_arrow()
         columns = []
-        for at, (column, wanted) in enumerate(zip(taken, schema, strict=True)):
-            pool = [one.column(at).take(pa.array(written)) for one in tables]
+        for column_index, (column, schema_field) in enumerate(zip(taken, schema, strict=True)):
+            pool = [table.column(column_index).take(pa.array(written)) for table in tables]
             index = column * written.size + np.arange(written.size)
-            mine = {row: value for (row, where), value in self._hand.items() if where == at}
+            mine = {
+                row: value for (row, where), value in self._hand.items() if where == column_index
+            }
             if mine:
-                written_values = [hand_value(one, wanted) for one in mine.values()]
-                pool.append(pa.chunked_array(written_values, wanted.type))
+                written_values = [hand_value(value, schema_field) for value in mine.values()]
+                pool.append(pa.chunked_array(written_values, schema_field.type))
                 spot = {row: number for number, row in enumerate(mine)}
                 for number, row in enumerate(written.tolist()):
                     if column[number] == _AT_VALUE and row in spot:
                         index[number] = 3 * written.size + spot[row]
-            chunks = [chunk for one in pool for chunk in one.chunks]
-            joined = pa.chunked_array(chunks, wanted.type)
+            chunks = [chunk for column in pool for chunk in column.chunks]
+            joined = pa.chunked_array(chunks, schema_field.type)
             columns.append(joined.take(pa.array(index)).combine_chunks())
         return pa.Table.from_arrays(columns, schema=schema)
 
@@ -675,13 +720,15 @@ class RowReplay:
         """
         ends = self._ends
         ids = _shared_ids(_ids_at(ends.base, places[0]), ends.base_target)
-        known = _shared_ids(_ids_at(ends.source, places[2]), ends.source_target)
-        ids = np.where(ids == NEW, known, ids)
+        shared_ids = _shared_ids(_ids_at(ends.source, places[2]), ends.source_target)
+        ids = np.where(ids == NEW, shared_ids, ids)
         target = ends.target
-        taken = [all_row_ids(one)[target.live(one)] for one in target.fragments.values()]
+        taken = [
+            all_row_ids(fragment)[target.live(fragment)] for fragment in target.fragments.values()
+        ]
         ids[np.isin(ids, np.concatenate([np.empty(0, np.uint64), *taken]))] = NEW
-        here = _ids_at(target, places[1])
-        return np.where(here == NEW, ids, here).astype(np.uint64)
+        row_ids = _ids_at(target, places[1])
+        return np.where(row_ids == NEW, ids, row_ids).astype(np.uint64)
 
 
 def _shared_ids(ids: U64s, shared: Shared) -> U64s:
@@ -712,47 +759,52 @@ def _none(names: npt.NDArray[np.generic]) -> Mask:
     return np.zeros((names.size, 0), np.bool_)
 
 
-def _columns_differ(one: pa.Table, other: pa.Table) -> list[Mask]:
-    if not one.num_rows:
-        return [np.zeros(0, np.bool_) for _ in one.columns]
-    return [values_differ(a, b) for a, b in zip(one.columns, other.columns, strict=True)]
+def _columns_differ(table: pa.Table, other: pa.Table) -> list[Mask]:
+    if not table.num_rows:
+        return [np.zeros(0, np.bool_) for _ in table.columns]
+    return [values_differ(a, b) for a, b in zip(table.columns, other.columns, strict=True)]
 
 
 def _rows_differ(columns: list[Mask], among: Mask, counted: Mask) -> Mask:
-    chosen = [one for one, counts in zip(columns, counted.tolist(), strict=True) if counts]
+    chosen = [name for name, counts in zip(columns, counted.tolist(), strict=True) if counts]
     return reduce(np.logical_or, chosen, np.zeros(among.size, np.bool_)) & among
 
 
-def _placed(rows: _Rows, at: Ints) -> npt.NDArray[np.int64]:
-    found = np.full((at.size, 2), NOWHERE, np.int64)
-    found[at != NOWHERE] = rows.places[at[at != NOWHERE]]
-    return found
+def _placed(rows: _Rows, positions: Ints) -> npt.NDArray[np.int64]:
+    places = np.full((positions.size, 2), NOWHERE, np.int64)
+    places[positions != NOWHERE] = rows.places[positions[positions != NOWHERE]]
+    return places
 
 
 def _places_of(rows: Sequence[tuple[Fragment, Ints]]) -> npt.NDArray[np.int64]:
-    parts = [np.stack((np.full(at.size, one.id, np.int64), at), axis=1) for one, at in rows]
+    parts = [
+        np.stack((np.full(offsets.size, fragment.id, np.int64), offsets), axis=1)
+        for fragment, offsets in rows
+    ]
     return np.concatenate([np.empty((0, 2), np.int64), *parts])
 
 
 def _by_fragment(places: npt.NDArray[np.int64]) -> dict[int, Ints]:
     numbers = np.unique(places[:, 0]).tolist()
-    return {one: np.sort(places[places[:, 0] == one, 1]) for one in numbers}
+    return {number: np.sort(places[places[:, 0] == number, 1]) for number in numbers}
 
 
 def _read(side: Side, names: Sequence[str | None], places: npt.NDArray[np.int64]) -> pa.Table:
     """Read columns of rows that are ordered by place within each fragment; None is all null."""
-    known = list(dict.fromkeys(one for one in names if one is not None))
-    projection = project(side.manifest.schema, known)
+    distinct = list(dict.fromkeys(name for name in names if name is not None))
+    projection = project(side.manifest.schema, distinct)
     tables = [pa.Table.from_batches([], projection.schema)]
     for part in np.split(places, np.flatnonzero(np.diff(places[:, 0])) + 1):
-        if known and len(part):
+        if distinct and len(part):
             offsets = part[:, 1]
             chosen = Selected(side.fragments[int(part[0, 0])], offsets, offsets, {})
             tables.append(selected_table(side.snapshot, projection, chosen))
     joined = pa.concat_tables(tables, promote_options="permissive")
     nothing = pa.chunked_array([pa.nulls(len(places))])
-    columns = [nothing if one is None else joined.column(one) for one in names]
-    return pa.Table.from_arrays(columns, names=[str(at) for at in range(len(names))])
+    columns = [nothing if name is None else joined.column(name) for name in names]
+    return pa.Table.from_arrays(
+        columns, names=[str(column_index) for column_index in range(len(names))]
+    )
 
 
 def _cast(table: pa.Table, types: pa.Schema) -> pa.Table:
@@ -777,4 +829,4 @@ def _converted(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _tuples(table: pa.Table) -> list[tuple[object, ...]]:
-    return list(zip(*(one.to_pylist() for one in table.columns), strict=True))
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

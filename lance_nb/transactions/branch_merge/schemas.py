@@ -32,10 +32,10 @@ def merge_maps(
     base: Mapping[str, V],
     source: Mapping[str, V],
     target: Mapping[str, V],
-    what: str,
+    subject: str,
     findings: Findings,
 ) -> dict[str, V]:
-    """Return the target's map with the source's changes; ``what`` names the map for people."""
+    """Return the target's map with the source's changes; ``subject`` names the map for people."""
     merged = dict(target)
     changed = [key for key in {**base, **source} if base.get(key) != source.get(key)]
     for key in changed:
@@ -43,9 +43,8 @@ def merge_maps(
         if target.get(key) == value:
             continue
         if target.get(key) != base.get(key):
-            text = (
-                f"{what} {key!r} is {_shown(value)} on the source, {_shown(target.get(key))} here"
-            )
+            current = _shown(target.get(key))
+            text = f"{subject} {key!r} is {_shown(value)} on the source, {current} here"
             if findings.report(SETTINGS, text, keys=(key,)) != THEIRS:
                 continue
         if value is None:
@@ -87,33 +86,33 @@ class _Tree:
 
     @classmethod
     def of(cls, schema: Schema) -> _Tree:
-        return cls({one.id: replace(one, children=()) for one in schema.walk()})
+        return cls({field.id: replace(field, children=()) for field in schema.walk()})
 
     def named(self, parent: int, name: str) -> Field | None:
         return next(
-            (one for one in self.nodes.values() if (one.parent_id, one.name) == (parent, name)),
+            (node for node in self.nodes.values() if (node.parent_id, node.name) == (parent, name)),
             None,
         )
 
     def remove(self, number: int) -> set[int]:
         """Take a field out, with all below it; return their ids."""
-        gone = {number}
-        for one in list(self.nodes.values()):  # parents stand before their children
-            if one.parent_id in gone:
-                gone.add(one.id)
-        for one_id in gone:
+        removed = {number}
+        for node in list(self.nodes.values()):  # parents stand before their children
+            if node.parent_id in removed:
+                removed.add(node.id)
+        for one_id in removed:
             self.nodes.pop(one_id, None)
-        return gone
+        return removed
 
     def build(self, metadata: Mapping[str, bytes]) -> Schema:
         below: dict[int, list[Field]] = {}
-        for one in self.nodes.values():
-            below.setdefault(one.parent_id, []).append(one)
+        for node in self.nodes.values():
+            below.setdefault(node.parent_id, []).append(node)
 
         def whole(node: Field) -> Field:
-            return replace(node, children=tuple(whole(one) for one in below.get(node.id, ())))
+            return replace(node, children=tuple(whole(child) for child in below.get(node.id, ())))
 
-        return Schema(tuple(whole(one) for one in below.get(TOP, ())), metadata)
+        return Schema(tuple(whole(top_field) for top_field in below.get(TOP, ())), metadata)
 
 
 class SchemaMerge:
@@ -121,7 +120,7 @@ class SchemaMerge:
 
     def __init__(self, ends: Ends, findings: Findings) -> None:
         sides = (ends.base, ends.source, ends.target)
-        self._base, self._source, self._target = (one.manifest.schema for one in sides)
+        self._base, self._source, self._target = (side.manifest.schema for side in sides)
         self._next_id = first_new_field_id(ends.target)
         self._is_one_line = ends.source_target.field_id is None
         self._findings = findings
@@ -136,22 +135,22 @@ class SchemaMerge:
 
         ``present``: fields of the source -> those of the target that hold the same data.
         """
-        bases = {there: here for here, there in of_base.fields.items()}
-        for here in self._base.walk():
-            if here.id not in of_base.fields and here.id in to_target.fields:
-                self._drop(here, to_target.fields[here.id])
-        for one in self._source.walk():
-            here_id = bases.get(one.id)
+        bases = {target_id: base_id for base_id, target_id in of_base.fields.items()}
+        for base_field in self._base.walk():
+            if base_field.id not in of_base.fields and base_field.id in to_target.fields:
+                self._drop(base_field, to_target.fields[base_field.id])
+        for source_field in self._source.walk():
+            here_id = bases.get(source_field.id)
             if here_id is None:
-                is_known = one.parent_id in bases
-                self._add(one, present.get(one.id), is_base_parent=is_known)
+                is_known = source_field.parent_id in bases
+                self._add(source_field, present.get(source_field.id), is_base_parent=is_known)
             elif here_id in to_target.fields:
-                self._change(here_id, one, to_target.fields[here_id])
+                self._change(here_id, source_field, to_target.fields[here_id])
             else:
-                self._left_out(here_id, one)
+                self._left_out(here_id, source_field)
         self._check_names()
-        if [to_target.fields.get(one.id) for one in self._base.walk()] == [
-            one.id for one in self._target.walk()
+        if [to_target.fields.get(base_field.id) for base_field in self._base.walk()] == [
+            target_field.id for target_field in self._target.walk()
         ]:
             self._reorder()
         metadata = merge_maps(
@@ -172,69 +171,79 @@ class SchemaMerge:
     def _reorder(self) -> None:
         """Take the source's order, where the target has left its own alone."""
         place = {
-            self._ids[one.id]: at
-            for at, one in enumerate(self._source.walk())
-            if one.id in self._ids
+            self._ids[field.id]: position
+            for position, field in enumerate(self._source.walk())
+            if field.id in self._ids
         }
-        nodes = sorted(self._tree.nodes.values(), key=lambda one: place.get(one.id, len(place)))
+        nodes = sorted(self._tree.nodes.values(), key=lambda node: place.get(node.id, len(place)))
         self._tree.nodes.clear()
-        self._tree.nodes.update((one.id, one) for one in nodes)
+        self._tree.nodes.update((node.id, node) for node in nodes)
 
     def _check_names(self) -> None:
-        names = [(one.parent_id, one.name) for one in self._tree.nodes.values()]
-        for _, name in sorted({one for one in names if names.count(one) > 1}):
+        names = [(node.parent_id, node.name) for node in self._tree.nodes.values()]
+        for _, name in sorted({key for key in names if names.count(key) > 1}):
             text = f"there would be two columns {name!r}: renamed on one side, added on the other"
             self._findings.report(COLUMNS, text, choices=(), remedy="Rename one of them first")
 
-    def _drop(self, here: Field, there_id: int) -> None:
-        there = self._target.field_by_id(there_id)
-        if there is None or there_id not in self._tree.nodes:
+    def _drop(self, base_field: Field, there_id: int) -> None:
+        target_field = self._target.field_by_id(there_id)
+        if target_field is None or there_id not in self._tree.nodes:
             return
-        grown = len(list(there.walk())) > len(list(here.walk()))
-        if grown or _differs(here, there) or here.metadata != there.metadata:
+        grown = len(list(target_field.walk())) > len(list(base_field.walk()))
+        if (
+            grown
+            or _differs(base_field, target_field)
+            or base_field.metadata != target_field.metadata
+        ):
             path = self._target.path_of(there_id)
             text = f"column {path!r} is dropped on the source and changed here"
             if self._findings.report(COLUMNS, text, fields=(there_id,)) != THEIRS:
                 return
         self._dropped |= self._tree.remove(there_id)
 
-    def _add(self, one: Field, present: int | None, *, is_base_parent: bool) -> None:
-        parent = TOP if one.parent_id == TOP else self._ids.get(one.parent_id)
+    def _add(self, field: Field, present: int | None, *, is_base_parent: bool) -> None:
+        parent = TOP if field.parent_id == TOP else self._ids.get(field.parent_id)
         if present is not None and present in self._tree.nodes:
-            self._ids[one.id] = present
+            self._ids[field.id] = present
             return
         if parent is None:
             if is_base_parent:  # else it was left out, and so are its parts
-                text = f"column {self._source.path_of(one.id)!r} was added in a column that is gone"
+                text = (
+                    f"column {self._source.path_of(field.id)!r} was added in a column that is gone"
+                )
                 self._findings.report(COLUMNS, text, choices=(OURS,))
             return
-        rival = self._tree.named(parent, one.name)
+        rival = self._tree.named(parent, field.name)
         if rival is not None:
-            text = f"column {self._source.path_of(one.id)!r} was added on both sides"
+            text = f"column {self._source.path_of(field.id)!r} was added on both sides"
             if self._findings.report(COLUMNS, text, fields=(rival.id,)) == OURS:
                 return
             self._dropped |= self._tree.remove(rival.id)
-        number = self._new_id(one.id)
-        self._ids[one.id] = number
+        number = self._new_id(field.id)
+        self._ids[field.id] = number
         self._added.add(number)
-        self._tree.nodes[number] = replace(one, id=number, parent_id=parent, children=())
+        self._tree.nodes[number] = replace(field, id=number, parent_id=parent, children=())
 
-    def _new_id(self, wanted: int) -> int:
+    def _new_id(self, preferred_id: int) -> int:
         """Keep the source's id if nobody had it here, or on one line, where ids come back."""
-        if self._is_one_line and wanted not in self._tree.nodes:
-            return wanted
-        number = max(wanted, self._next_id)
+        if self._is_one_line and preferred_id not in self._tree.nodes:
+            return preferred_id
+        number = max(preferred_id, self._next_id)
         self._next_id = number + 1
         return number
 
-    def _change(self, here_id: int, one: Field, there_id: int) -> None:
-        here, there = self._base.field_by_id(here_id), self._tree.nodes.get(there_id)
-        if here is None or there is None:
+    def _change(self, here_id: int, source_field: Field, there_id: int) -> None:
+        base_field, target_field = self._base.field_by_id(here_id), self._tree.nodes.get(there_id)
+        if base_field is None or target_field is None:
             return
-        self._ids[one.id] = there_id
+        self._ids[source_field.id] = there_id
         changes: dict[str, object] = {}
         for name in _ATTRIBUTES:
-            mine, before, now = getattr(one, name), getattr(here, name), getattr(there, name)
+            mine, before, now = (
+                getattr(source_field, name),
+                getattr(base_field, name),
+                getattr(target_field, name),
+            )
             if mine in (before, now):
                 continue
             if now != before:
@@ -243,27 +252,33 @@ class SchemaMerge:
                 if self._findings.report(COLUMNS, text, fields=(there_id,)) != THEIRS:
                     continue
             changes[name] = mine
-        if there.nullable and changes.get("nullable") is False:
+        if target_field.nullable and changes.get("nullable") is False:
             self._tightened.add(there_id)
-        if one.metadata != here.metadata:
-            what = f"metadata of column {self._target.path_of(there_id)!r},"
+        if source_field.metadata != base_field.metadata:
+            subject = f"metadata of column {self._target.path_of(there_id)!r},"
             changes["metadata"] = merge_maps(
-                here.metadata, one.metadata, there.metadata, what, self._findings
+                base_field.metadata,
+                source_field.metadata,
+                target_field.metadata,
+                subject,
+                self._findings,
             )
         if changes:
-            self._tree.nodes[there_id] = replace(there, **changes)  # type: ignore[arg-type]
+            self._tree.nodes[there_id] = replace(target_field, **changes)  # type: ignore[arg-type]
 
-    def _left_out(self, here_id: int, one: Field) -> None:
+    def _left_out(self, here_id: int, source_field: Field) -> None:
         """Leave out what the target dropped; a conflict if the source changed it."""
-        here = self._base.field_by_id(here_id)
-        if here is not None and (_differs(here, one) or here.metadata != one.metadata):
-            path = self._source.path_of(one.id)
+        base_field = self._base.field_by_id(here_id)
+        if base_field is not None and (
+            _differs(base_field, source_field) or base_field.metadata != source_field.metadata
+        ):
+            path = self._source.path_of(source_field.id)
             text = f"column {path!r} is changed on the source and dropped here"
             self._findings.report(COLUMNS, text, choices=(OURS,))
 
 
-def _differs(one: Field, other: Field) -> bool:
-    return any(getattr(one, name) != getattr(other, name) for name in _ATTRIBUTES)
+def _differs(field: Field, other: Field) -> bool:
+    return any(getattr(field, name) != getattr(other, name) for name in _ATTRIBUTES)
 
 
 def first_new_field_id(side: Side) -> int:
@@ -275,8 +290,12 @@ def first_new_field_id(side: Side) -> int:
         for file in fragment.files
         for number in file.fields
     )
-    known = manifest.max_allocated_field_id
+    highest_id = manifest.max_allocated_field_id
     return (
-        max(manifest.schema.max_field_id, max(in_files, default=-1), -1 if known is None else known)
+        max(
+            manifest.schema.max_field_id,
+            max(in_files, default=-1),
+            -1 if highest_id is None else highest_id,
+        )
         + 1
     )

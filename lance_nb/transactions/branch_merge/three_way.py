@@ -124,10 +124,10 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     by_files = Findings(findings.on_conflict)
     fragments = FragmentMerge(ends, matches, schema, places, by_files, rewritten=rewritten).run()
     decided = RowMerge(ends, matches, choices.keys, by_files).run(fragments)
-    moved = [one for one in by_files.conflicts if one.kind == FRAGMENTS]
+    moved = [conflict for conflict in by_files.conflicts if conflict.kind == FRAGMENTS]
     # By files, a row that was written anew counts as changed although its values are as they were,
     # and has no values in columns that the other side added.
-    if moved or choices.by_value or any(one.num_rows for one in by_files.conflicts):
+    if moved or choices.by_value or any(conflict.num_rows for conflict in by_files.conflicts):
         try:
             if choices.by_value:
                 _check_names(doubtful)
@@ -139,8 +139,10 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
         except (InvalidInputError, NotSupportedError) as error:
             is_lost = choices.has_moved or _lacks_fragments(ends, choices.by_content)
             if moved or is_lost:
-                rest = [one for one in by_files.conflicts if one.kind != FRAGMENTS]
-                by_files.conflicts = rest
+                row_conflicts = [
+                    conflict for conflict in by_files.conflicts if conflict.kind != FRAGMENTS
+                ]
+                by_files.conflicts = row_conflicts
                 _report_moved(moved, error, by_files, choices)
     findings.extend(by_files)
     builder = _Builder(ends, matches, schema, places, fragments)
@@ -178,7 +180,7 @@ def _report_moved(
     moved: Sequence[MergeConflict], error: LanceError, findings: Findings, choices: MergeChoices
 ) -> None:
     """Report once that compacted rows cannot be found again."""
-    numbers = sorted({number for one in moved for number in one.fragments})
+    numbers = sorted({number for conflict in moved for number in conflict.fragments})
     text = "an earlier merge wrote rows anew, which cannot be found again"
     if not choices.has_moved:
         text = (
@@ -214,8 +216,8 @@ def _replayed(builder: _Builder, replay: RowReplay, findings: Findings) -> Merge
 
 def _with_rows(outcome: Outcome, rows: Replayed) -> Outcome:
     target = outcome.target
-    known = target.manifest.max_fragment_id
-    number = (max(target.fragments, default=-1) if known is None else known) + 1
+    highest = target.manifest.max_fragment_id
+    number = (max(target.fragments, default=-1) if highest is None else highest) + 1
     fragment = Fragment(number, [], rows.rows.num_rows)
     next_row_id = outcome.next_row_id
     if rows.row_ids is not None:
@@ -265,37 +267,41 @@ class _Matched:
     def of(
         cls, base: Side, side: Side, shared: Shared, history: History, merge: Renumbered | None
     ) -> _Matched:
-        found = match(base, side, shared, by_path=True, renumbered=merge)
-        fates = field_fates(base, side, history, shared, found, renumbered=merge)
-        bases = {there: here for here, there in found.fields.items()}
-        lost = {bases[one] for one in fates.doubtful}
+        matched = match(base, side, shared, by_path=True, renumbered=merge)
+        fates = field_fates(base, side, history, shared, matched, renumbered=merge)
+        bases = {side_id: base_id for base_id, side_id in matched.fields.items()}
+        lost = {bases[field_id] for field_id in fates.doubtful}
         if merge is None:
-            lost |= _known_by_name_alone(base, side, shared, found)
+            lost |= _known_by_name_alone(base, side, shared, matched)
         schema = base.manifest.schema
-        return cls(found, fates, tuple(schema.path_of(one) or "" for one in sorted(lost)))
+        return cls(
+            matched, fates, tuple(schema.path_of(field_id) or "" for field_id in sorted(lost))
+        )
 
 
-def _known_by_name_alone(base: Side, side: Side, shared: Shared, found: Match) -> set[int]:
+def _known_by_name_alone(base: Side, side: Side, shared: Shared, match_: Match) -> set[int]:
     """Return fields of the base that a side may hold under another name.
 
     A merge by value gives a column of the source an id of the target's. Where the merge has not
     recorded it, the two are known to be one by their name alone.
     """
-    known = set(found.fields.values())
+    matched_ids = set(match_.fields.values())
     types = {
-        one.logical_type
-        for one in side.manifest.schema.walk()
-        if one.id not in known and not shared.has_field(one.id)
+        field.logical_type
+        for field in side.manifest.schema.walk()
+        if field.id not in matched_ids and not shared.has_field(field.id)
     }
     return {
-        one.id
-        for one in base.manifest.schema.walk()
-        if one.id not in found.fields and not shared.has_field(one.id) and one.logical_type in types
+        field.id
+        for field in base.manifest.schema.walk()
+        if field.id not in match_.fields
+        and not shared.has_field(field.id)
+        and field.logical_type in types
     }
 
 
 def _check_alike(ends: Ends) -> None:
-    if len({one.has_row_ids for one in (ends.base, ends.source, ends.target)}) > 1:
+    if len({side.has_row_ids for side in (ends.base, ends.source, ends.target)}) > 1:
         raise NotSupportedError(
             "one side has stable row ids and the other has not: such branches cannot be merged"
         )
@@ -337,7 +343,7 @@ class _Builder:
             frozenset(self._fragments.revived | self._brought_back()),
             ids.keeps_ids,
         )
-        now, base, source = (one.manifest for one in (ends.target, ends.base, ends.source))
+        now, base, source = (side.manifest for side in (ends.target, ends.base, ends.source))
         config = merge_maps(
             without_marks(base.config), without_marks(source.config), now.config, "config key",
             findings,
@@ -368,24 +374,26 @@ class _Builder:
     @property
     def renumbered(self) -> dict[int, int]:
         """The fields of the source that have another id in the outcome, or are not in it."""
-        ids = {one.id for one in self._schema.schema.walk()}
+        ids = {field.id for field in self._schema.schema.walk()}
         places = {
-            one.id: self._schema.fields.get(one.id, LEFT_OUT)
-            for one in self._ends.source.manifest.schema.walk()
+            field.id: self._schema.fields.get(field.id, LEFT_OUT)
+            for field in self._ends.source.manifest.schema.walk()
         }
-        places = {one: place if place in ids else LEFT_OUT for one, place in places.items()}
-        return {one: place for one, place in places.items() if place != one}
+        places = {
+            field_id: place if place in ids else LEFT_OUT for field_id, place in places.items()
+        }
+        return {field_id: place for field_id, place in places.items() if place != field_id}
 
     @property
     def is_compacted(self) -> bool:
         """Whether a side was compacted since the base."""
         histories = (self._ends.source_history, self._ends.target_history)
-        return any("rewrite" in one.arms() for one in histories)
+        return any("rewrite" in history.arms() for history in histories)
 
     def check_nulls(self, outcome: Outcome, findings: Findings) -> None:
         """Report columns that must not be null and have no value in some row."""
-        known = self._matches.source_to_target().values()
-        check_nulls(outcome, self._schema, known, findings)
+        target_ids = self._matches.source_to_target().values()
+        check_nulls(outcome, self._schema, target_ids, findings)
 
     # --- fragments --------------------------------------------------------------------------------
 
@@ -393,29 +401,29 @@ class _Builder:
         self, drop_source: Mapping[int, Ints], drop_target: Mapping[int, Ints]
     ) -> dict[int, Ints]:
         """Return rows to delete by target fragment; the source's lie in fragments of both sides."""
-        found = dict(drop_target)
+        dropped = dict(drop_target)
         to_target = self._matches.source_to_target()
         for number, offsets in drop_source.items():
             if number in to_target:
-                here = to_target[number]
-                found[here] = np.union1d(found.get(here, offsets), offsets)
-        return found
+                target_number = to_target[number]
+                dropped[target_number] = np.union1d(dropped.get(target_number, offsets), offsets)
+        return dropped
 
     def _changed(self, drop: Mapping[int, Ints]) -> dict[int, Fragment]:
         target = self._ends.target
         plans = dict(self._fragments.changed)
         for number, offsets in drop.items():
-            known = plans.get(number, Changed(target.fragments[number]))
+            change = plans.get(number, Changed(target.fragments[number]))
             before = target.deleted(target.fragments[number])
-            deleted = before if known.deleted is None else known.deleted
-            plans[number] = Changed(known.fragment, np.union1d(deleted, offsets))
+            deleted = before if change.deleted is None else change.deleted
+            plans[number] = Changed(change.fragment, np.union1d(deleted, offsets))
         changed = {}
         for number, plan in plans.items():
-            made = self._with_deletions(plan.fragment, plan.deleted)
-            if made is None:
+            fragment = self._with_deletions(plan.fragment, plan.deleted)
+            if fragment is None:
                 self._removed.add(number)
             elif number not in self._removed:
-                changed[number] = made
+                changed[number] = fragment
         return changed
 
     def _with_deletions(
@@ -438,42 +446,45 @@ class _Builder:
     def _added(self, drop: Mapping[int, Ints], ids: NewIds) -> tuple[Fragment, ...]:
         ends = self._ends
         history = RowHistory(ends.target.fragments.values()) if ends.source.has_row_ids else None
-        kept = self._left(drop)
-        self._numbers = self._choose_ids([one for one, _ in kept])
-        made = []
-        for one, deleted in kept:
-            files = translated_files(one, self._schema.fields, self._places)
-            new = replace(one, id=self._numbers[one.id], files=files, deletion_file=None)
+        remaining = self._left(drop)
+        self._numbers = self._choose_ids([fragment for fragment, _ in remaining])
+        fragments = []
+        for fragment, deleted in remaining:
+            files = translated_files(fragment, self._schema.fields, self._places)
+            new = replace(fragment, id=self._numbers[fragment.id], files=files, deletion_file=None)
             if history is not None:
                 new = history.stamped(
-                    new, ids.of(all_row_ids(one)), ends.untouched_until, ends.target.version + 1
+                    new,
+                    ids.of(all_row_ids(fragment)),
+                    ends.untouched_until,
+                    ends.target.version + 1,
                 )
-            num_rows = ends.source.num_rows(one) if deleted.size else None
+            num_rows = ends.source.num_rows(fragment) if deleted.size else None
             finished = self._with_deletions(new, deleted, num_rows)
             if finished is not None:
-                made.append(finished)
-        return tuple(sorted(made, key=lambda one: one.id))
+                fragments.append(finished)
+        return tuple(sorted(fragments, key=lambda fragment: fragment.id))
 
     def _left(self, drop: Mapping[int, Ints]) -> list[tuple[Fragment, Ints]]:
         """Return the source's new fragments that have rows left, with their deleted rows."""
-        source, found = self._ends.source, []
-        for one in self._fragments.added:
-            deleted = source.deleted(one)
-            for gone in (drop.get(one.id), self._fragments.hidden.get(one.id)):
-                if gone is not None:
-                    deleted = np.union1d(deleted, gone)
-            if not deleted.size or deleted.size < source.num_rows(one):
-                found.append((one, deleted))
-        return found
+        source, remaining = self._ends.source, []
+        for fragment in self._fragments.added:
+            deleted = source.deleted(fragment)
+            for hidden in (drop.get(fragment.id), self._fragments.hidden.get(fragment.id)):
+                if hidden is not None:
+                    deleted = np.union1d(deleted, hidden)
+            if not deleted.size or deleted.size < source.num_rows(fragment):
+                remaining.append((fragment, deleted))
+        return remaining
 
     def _choose_ids(self, added: Sequence[Fragment]) -> dict[int, int]:
         """Keep ids that nobody had here (or that come back on one line), else give new ones."""
-        numbers = [one.id for one in added]
+        numbers = [fragment.id for fragment in added]
         now = self._ends.target.manifest.max_fragment_id
         highest = max(self._ends.target.fragments, default=-1) if now is None else now
         if self._ends.source_target.fragment_id is None or min(numbers, default=0) > highest:
-            return {one: one for one in numbers}
-        return {one: highest + 1 + at for at, one in enumerate(sorted(numbers))}
+            return {number: number for number in numbers}
+        return {number: highest + 1 + position for position, number in enumerate(sorted(numbers))}
 
     def _brought_back(self) -> set[int]:
         """Return fragments that come back under the id they had."""
@@ -484,20 +495,20 @@ class _Builder:
     def _same_fragments(self, changed: Mapping[int, Fragment]) -> dict[int, int]:
         """Return fragments of the source that are in the outcome with the source's data."""
         target, source = self._ends.target, self._ends.source
-        found = dict(self._numbers)
-        for there, here in self._matches.source_to_target().items():
-            now = changed.get(here, target.fragments[here])
-            mine = _columns(source.fragments[there].files, self._schema.fields)
-            if here not in self._removed and mine <= _columns(now.files):
-                found[there] = here
-        return found
+        numbers = dict(self._numbers)
+        for source_number, target_number in self._matches.source_to_target().items():
+            now = changed.get(target_number, target.fragments[target_number])
+            mine = _columns(source.fragments[source_number].files, self._schema.fields)
+            if target_number not in self._removed and mine <= _columns(now.files):
+                numbers[source_number] = target_number
+        return numbers
 
 
 def _columns(
     files: Iterable[DataFile], fields: Mapping[int, int] | None = None
 ) -> set[tuple[str, int]]:
     """Return (file, field) for every column, by the ids of the outcome."""
-    ids = ((one.path, field) for one in files for field in one.fields if field >= 0)
+    ids = ((file.path, field) for file in files for field in file.fields if field >= 0)
     if fields is None:
         return set(ids)
     return {(path, fields[field]) for path, field in ids if field in fields}

@@ -58,16 +58,16 @@ class ManifestEntry:
         """
         file_name = self.path.rpartition("/")[2]
         staged = _STAGED.fullmatch(file_name)
-        found = parse_manifest_name(staged[1] if staged else file_name)
+        manifest_name = parse_manifest_name(staged[1] if staged else file_name)
         folder = self.path.rpartition("/")[0].rpartition("/")[2]
-        if found is None or found.version != self.version or folder != VERSIONS:
+        if manifest_name is None or manifest_name.version != self.version or folder != VERSIONS:
             raise CorruptFileError(
                 where,
                 None,
                 f"the path of the manifest of version {self.version}",
                 repr(self.path[:200]),
             )
-        return found
+        return manifest_name
 
     def finished(self, where: str) -> ManifestEntry:
         """Return the entry that names the final path."""
@@ -126,7 +126,7 @@ def without_secrets(text: str, url: str) -> str:
     """Return a driver's text with the secrets of the URL replaced."""
     parts = urlsplit(url)
     hidden = [value for name, value in parse_qsl(parts.query) if name not in _SHOWN]
-    hidden += [one for one in (parts.password, unquote(parts.password or "")) if one]
+    hidden += [secret for secret in (parts.password, unquote(parts.password or "")) if secret]
     for secret in sorted({url, *hidden}, key=len, reverse=True):
         if len(secret) > _HARMLESS_LENGTH_MAX:
             text = text.replace(secret, "***")

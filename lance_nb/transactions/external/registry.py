@@ -51,8 +51,10 @@ def open_external(url: str, storage_options: Mapping[str, Any]) -> ExternalManif
     scheme = url.partition(":")[0].lower()
     factory = STORES.get(scheme)
     if factory is None:
-        known = ", ".join(f"{name}://" for name in STORES)
-        raise InvalidInputError(f"no manifest store is known for {scheme[:40]}://; known: {known}")
+        schemes = ", ".join(f"{name}://" for name in STORES)
+        raise InvalidInputError(
+            f"no manifest store is known for {scheme[:40]}://; known: {schemes}"
+        )
     return factory(url, storage_options)
 
 
@@ -72,9 +74,9 @@ def open_root(
     """
     plain, options = plain_place(uri, storage_options)
     url = str(options[OPTION])
-    rest = {name: value for name, value in options.items() if name != OPTION}
-    inner = open_store(plain, rest, allowed)
-    entries = open_external(url, rest)
+    other_options = {name: value for name, value in options.items() if name != OPTION}
+    inner = open_store(plain, other_options, allowed)
+    entries = open_external(url, other_options)
     return synchronised(inner, entries, base_uri(inner, url))
 
 
@@ -88,9 +90,9 @@ def plain_place(
     options = dict(storage_options or {})
     if is_plain(uri) or not isinstance(uri, str):
         return uri, options
-    scheme, _, rest = uri.partition("://")
+    scheme, _, place = uri.partition("://")
     plain = scheme.partition("+")[0].lower()
-    path, _, query = rest.partition("?")
+    path, _, query = place.partition("?")
     table = parse_qs(query).get(_TABLE, [""])[-1]
     if scheme.lower() != "s3+ddb" or not table:
         raise InvalidInputError(
@@ -113,8 +115,8 @@ def base_uri(store: Store, url: str) -> str:
     if store.scheme == "file":
         place = real_path(store.uri)
     else:
-        scheme, _, rest = store.uri.partition("://")
-        place = f"{_SAME_SCHEME.get(scheme, scheme)}://{rest}"
+        scheme, _, path = store.uri.partition("://")
+        place = f"{_SAME_SCHEME.get(scheme, scheme)}://{path}"
     if urlsplit(url).scheme != "dynamodb":
         return place
     inside = place.partition("://")[2].partition("/")[2] if "://" in place else place

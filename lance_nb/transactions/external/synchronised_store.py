@@ -96,8 +96,8 @@ class ExternalSlots:
         names = self.home.list_names(VERSIONS)
         if newest is None or newest.object_path.rpartition("/")[2] in names:
             return names
-        found = latest_version(names, self._folder)
-        if found is not None and found.version < newest.version:
+        version = latest_version(names, self._folder)
+        if version is not None and version.version < newest.version:
             self._require(newest)
             return [*names, newest.object_path.rpartition("/")[2]]
         return names
@@ -172,22 +172,22 @@ class ExternalSlots:
     def _check(self, entry: ManifestEntry, data: bytes) -> None:
         if entry.size_bytes not in (None, len(data)):
             expected = f"the {entry.size_bytes} bytes that {self.entries.place} tells"
-            found = f"{len(data)} bytes"
-            raise CorruptFileError(self._uri(entry.object_path), None, expected, found)
+            stored = f"{len(data)} bytes"
+            raise CorruptFileError(self._uri(entry.object_path), None, expected, stored)
         message_position(memoryview(data), len(data), self._uri(entry.object_path))
 
     def _place(self, final: ManifestEntry, data: bytes) -> None:
         try:
-            found = bytes(self.home.read(final.object_path))
+            stored = bytes(self.home.read(final.object_path))
         except ObjectNotFoundError:
             self.home.write(final.object_path, data)
             return
-        if found != data:
+        if stored != data:
             raise CorruptFileError(
                 self._uri(final.object_path),
                 None,
                 f"the manifest that was committed in {self.entries.place}",
-                f"{describe_bytes(found)}, written without the manifest store",
+                f"{describe_bytes(stored)}, written without the manifest store",
             )
 
     # --- committing -------------------------------------------------------------------------------
@@ -236,10 +236,10 @@ class ExternalSlots:
                 self._discard(entry)
                 raise
             problem = error
-        found = self._registered_path(entry, problem)
-        if found == entry.path:
+        registered = self._registered_path(entry, problem)
+        if registered == entry.path:
             return True
-        if found == final.path and self._holds(final, data):
+        if registered == final.path and self._holds(final, data):
             self._discard(entry)  # a reader was faster than we
             return False
         self._discard(entry)
@@ -249,13 +249,13 @@ class ExternalSlots:
         """Return the path that a version has after an answer that may be wrong."""
         reason = problem.problem if problem else "it was told to be taken, and is not"
         try:
-            found = self.entries.get(self.base_uri, entry.version)
+            registered = self.entries.get(self.base_uri, entry.version)
         except StorageError as error:
             raise StorageError(self.entries.place, error.problem, "unknown") from error
-        if found is None:
+        if registered is None:
             raise StorageError(self.entries.place, reason, "unknown") from problem
-        found.name(self.entries.place)
-        return found.path
+        registered.name(self.entries.place)
+        return registered.path
 
     def _holds(self, final: ManifestEntry, data: bytes) -> bool:
         try:
@@ -356,13 +356,13 @@ class SynchronisedStore:
         """Return a whole object."""
         return self._inner.read(path)
 
-    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
         """Return one byte range."""
-        return self._inner.read_range(path, wanted)
+        return self._inner.read_range(path, byte_range)
 
-    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+    def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one object."""
-        return self._inner.read_ranges(path, wanted)
+        return self._inner.read_ranges(path, byte_ranges)
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
         """Return the last bytes of an object and its size."""

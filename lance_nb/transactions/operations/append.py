@@ -35,12 +35,12 @@ class Append(BaseOperation):
     @classmethod
     def from_pb(cls, message: pb.Transaction.Append, path: str = "") -> Append:
         """Read the message."""
-        fragments = tuple(Fragment.from_pb(one) for one in message.fragments)
+        fragments = tuple(Fragment.from_pb(fragment) for fragment in message.fragments)
         return cls(fragments, unknown_bytes(message))
 
     def to_pb(self) -> pb.Transaction.Append:
         """Return the message."""
-        message = pb.Transaction.Append(fragments=[one.to_pb() for one in self.fragments])
+        message = pb.Transaction.Append(fragments=[fragment.to_pb() for fragment in self.fragments])
         message.MergeFromString(self.unknown)
         return message
 

@@ -77,12 +77,12 @@ class Clone(BaseOperation):
         bases = source.base_paths if self.is_shallow else ()
         base_id = None
         if self.is_shallow:
-            base_id = max((one.id for one in bases), default=-1) + 1
+            base_id = max((base.id for base in bases), default=-1) + 1
             bases = (*bases, BasePath(base_id, self.ref_path, True, self.ref_name))
         draft.manifest = replace(source, base_paths=bases, branch=self.branch_name)
-        moved = [_moved(one, base_id) for one in source.fragments]
+        moved = [_moved(fragment, base_id) for fragment in source.fragments]
         draft.set_all(moved)
-        draft.indices = [_index_moved(one, base_id) for one in indices]
+        draft.indices = [_index_moved(index, base_id) for index in indices]
         return draft.finish()
 
     def footprint(self) -> Footprint:
@@ -96,7 +96,7 @@ def _moved(fragment: Fragment, base_id: int | None) -> Fragment:
     def base_of(before: int | None) -> int | None:
         return None if base_id is None else base_id if before is None else before
 
-    files = tuple(replace(one, base_id=base_of(one.base_id)) for one in fragment.files)
+    files = tuple(replace(file, base_id=base_of(file.base_id)) for file in fragment.files)
     deletion = fragment.deletion_file
     if deletion is not None:
         deletion = replace(deletion, base_id=base_of(deletion.base_id))

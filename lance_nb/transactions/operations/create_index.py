@@ -46,27 +46,27 @@ class CreateIndex(BaseOperation):
     @property
     def added(self) -> tuple[IndexMetadata, ...]:
         """What the manifest gets of the new indices."""
-        return tuple(one.metadata for one in self.new_indices)
+        return tuple(index.metadata for index in self.new_indices)
 
     @property
     def removed(self) -> tuple[IndexMetadata, ...]:
         """What the manifest had of the removed indices."""
-        return tuple(one.metadata for one in self.removed_indices)
+        return tuple(index.metadata for index in self.removed_indices)
 
     @classmethod
     def from_pb(cls, message: pb.Transaction.CreateIndex, path: str = "") -> CreateIndex:
         """Read the message. Raises CorruptFileError."""
         return cls(
-            tuple(IndexMetadata.from_pb(one, path) for one in message.new_indices),
-            tuple(IndexMetadata.from_pb(one, path) for one in message.removed_indices),
+            tuple(IndexMetadata.from_pb(index, path) for index in message.new_indices),
+            tuple(IndexMetadata.from_pb(index, path) for index in message.removed_indices),
             unknown_bytes(message),
         )
 
     def to_pb(self) -> pb.Transaction.CreateIndex:
         """Return the message."""
         message = pb.Transaction.CreateIndex(
-            new_indices=[one.to_pb() for one in self.added],
-            removed_indices=[one.to_pb() for one in self.removed],
+            new_indices=[index.to_pb() for index in self.added],
+            removed_indices=[index.to_pb() for index in self.removed],
         )
         message.MergeFromString(self.unknown)
         return message
@@ -74,21 +74,21 @@ class CreateIndex(BaseOperation):
     def apply(self, ctx: ApplyContext) -> Built:
         """Return the version with the indices. Raises InvalidInputError for unknown fields."""
         draft = Draft.of(ctx, self)
-        for one in self.added:
-            known = draft.manifest.schema.field_by_id
-            missing = [field for field in one.fields if known(field) is None]
-            if missing and not one.is_system:
-                raise InvalidInputError(f"index {one.name!r} is on field {missing[0]}: no such")
-        gone = {one.uuid for one in (*self.new_indices, *self.removed_indices)}
-        kept = [one for one in draft.indices if one.uuid not in gone]
-        draft.indices = [*kept, *self.added]
+        for index in self.added:
+            field_by_id = draft.manifest.schema.field_by_id
+            missing = [field for field in index.fields if field_by_id(field) is None]
+            if missing and not index.is_system:
+                raise InvalidInputError(f"index {index.name!r} is on field {missing[0]}: no such")
+        removed_uuids = {index.uuid for index in (*self.new_indices, *self.removed_indices)}
+        remaining = [index for index in draft.indices if index.uuid not in removed_uuids]
+        draft.indices = [*remaining, *self.added]
         return draft.finish()
 
     def footprint(self) -> Footprint:
         """Return the indices."""
-        logs = [merged_logs(one.details) for one in self.added if one.name == WAL_INDEX]
+        logs = [merged_logs(index.details) for index in self.added if index.name == WAL_INDEX]
         return Footprint(
             new_indices=self.added,
             removed_indices=self.removed,
-            compacted=tuple((one.shard_id, one.generation) for part in logs for one in part),
+            compacted=tuple((log.shard_id, log.generation) for part in logs for log in part),
         )

@@ -61,50 +61,61 @@ class DataReplacement(BaseOperation):
         """Read the message."""
         groups = tuple(
             DataReplacementGroup(
-                one.fragment_id, DataFile.from_pb(one.new_file), unknown_bytes(one)
+                replacement.fragment_id,
+                DataFile.from_pb(replacement.new_file),
+                unknown_bytes(replacement),
             )
-            for one in message.replacements
+            for replacement in message.replacements
         )
         return cls(groups, unknown_bytes(message))
 
     def to_pb(self) -> pb.Transaction.DataReplacement:
         """Return the message."""
         message = pb.Transaction.DataReplacement()
-        for one in self.replacements:
-            group = message.replacements.add(fragment_id=one.fragment_id)
-            group.new_file.CopyFrom(one.new_file.to_pb())
-            group.MergeFromString(one.unknown)
+        for replacement in self.replacements:
+            group = message.replacements.add(fragment_id=replacement.fragment_id)
+            group.new_file.CopyFrom(replacement.new_file.to_pb())
+            group.MergeFromString(replacement.unknown)
         message.MergeFromString(self.unknown)
         return message
 
     def apply(self, ctx: ApplyContext) -> Built:
         """Return the version with the files. Raises InvalidInputError."""
         draft = Draft.of(ctx, self)
-        if len({one.new_file.fields for one in self.replacements}) > 1:
+        if len({replacement.new_file.fields for replacement in self.replacements}) > 1:
             raise InvalidInputError("all files of a data replacement hold the same fields")
-        ids = [one.fragment_id for one in self.replacements]
-        known = draft.current.fragments.with_ids(ids)
-        for one in self.replacements:
-            if one.fragment_id not in known:
+        ids = [replacement.fragment_id for replacement in self.replacements]
+        known_fragments = draft.current.fragments.with_ids(ids)
+        for replacement in self.replacements:
+            if replacement.fragment_id not in known_fragments:
                 raise InvalidInputError(
-                    f"fragment {one.fragment_id}, whose data is to be replaced, does not exist"
+                    f"fragment {replacement.fragment_id}, whose data is to be replaced, does not "
+                    "exist"
                 )
-            known[one.fragment_id] = _with_file(known[one.fragment_id], one.new_file)
-        changed = list(known.values())
+            known_fragments[replacement.fragment_id] = _with_file(
+                known_fragments[replacement.fragment_id], replacement.new_file
+            )
+        changed = list(known_fragments.values())
         if draft.has_row_ids:
-            changed = [stamp_all_updated(one, draft.version) for one in changed]
+            changed = [stamp_all_updated(fragment, draft.version) for fragment in changed]
         draft.change_known(changed, ())
-        fields = {field for one in self.replacements for field in one.new_file.fields}
+        fields = {
+            field for replacement in self.replacements for field in replacement.new_file.fields
+        }
         prune_fields(draft, set(ids), {field for field in fields if field >= 0})
         return draft.finish()
 
     def footprint(self) -> Footprint:
         """Return the fields of the fragments whose data it replaces."""
         cells = frozenset(
-            (one.fragment_id, field) for one in self.replacements for field in one.new_file.fields
+            (replacement.fragment_id, field)
+            for replacement in self.replacements
+            for field in replacement.new_file.fields
         )
         return Footprint(
-            changed_fragments=frozenset(one.fragment_id for one in self.replacements),
+            changed_fragments=frozenset(
+                replacement.fragment_id for replacement in self.replacements
+            ),
             replaced=cells,
             supplies_values=True,
         )

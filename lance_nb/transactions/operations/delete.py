@@ -46,7 +46,9 @@ class Delete(BaseOperation):
     def from_pb(cls, message: pb.Transaction.Delete, path: str = "") -> Delete:
         """Read the message."""
         return cls(
-            tuple(Fragment.from_pb(one) for one in message.updated_fragments),
+            tuple(
+                Fragment.from_pb(updated_fragment) for updated_fragment in message.updated_fragments
+            ),
             tuple(message.deleted_fragment_ids),
             message.predicate,
             unknown_bytes(message),
@@ -55,7 +57,9 @@ class Delete(BaseOperation):
     def to_pb(self) -> pb.Transaction.Delete:
         """Return the message."""
         message = pb.Transaction.Delete(
-            updated_fragments=[one.to_pb() for one in self.updated_fragments],
+            updated_fragments=[
+                updated_fragment.to_pb() for updated_fragment in self.updated_fragments
+            ],
             deleted_fragment_ids=self.deleted_fragment_ids,
             predicate=self.predicate,
         )
@@ -74,7 +78,9 @@ class Delete(BaseOperation):
         return draft.finish()
 
     def _with_deletions(self, draft: Draft) -> list[Fragment]:
-        current = draft.current.fragments.with_ids(one.id for one in self.updated_fragments)
+        current = draft.current.fragments.with_ids(
+            fragment.id for fragment in self.updated_fragments
+        )
         return [
             fragment
             if fragment.id not in current
@@ -90,6 +96,8 @@ class Delete(BaseOperation):
     def footprint(self) -> Footprint:
         """Return the fragments it changes and removes."""
         return Footprint(
-            changed_fragments=frozenset(one.id for one in self.updated_fragments),
+            changed_fragments=frozenset(
+                updated_fragment.id for updated_fragment in self.updated_fragments
+            ),
             removed_fragments=frozenset(self.deleted_fragment_ids),
         )

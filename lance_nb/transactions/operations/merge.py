@@ -68,7 +68,7 @@ class Merge(BaseOperation):
     def from_pb(cls, message: pb.Transaction.Merge, path: str = "") -> Merge:
         """Read the message. Raises CorruptFileError."""
         return cls(
-            [Fragment.from_pb(one) for one in message.fragments],
+            [Fragment.from_pb(fragment) for fragment in message.fragments],
             Schema.from_pb(message.schema, message.schema_metadata, path),
             message.preserves_nullability,
             unknown_bytes(message),
@@ -77,7 +77,7 @@ class Merge(BaseOperation):
     def to_pb(self) -> pb.Transaction.Merge:
         """Return the message."""
         message = pb.Transaction.Merge(
-            fragments=[one.to_pb() for one in self.fragments],
+            fragments=[fragment.to_pb() for fragment in self.fragments],
             schema=self.schema.tree.to_pb(),
             schema_metadata=dict(self.schema.tree.metadata),
             preserves_nullability=self.preserves_nullability,
@@ -88,8 +88,8 @@ class Merge(BaseOperation):
     def apply(self, ctx: ApplyContext) -> Built:
         """Return the version with the columns. Raises InvalidInputError for missing fragments."""
         draft = Draft.of(ctx, self)
-        before = {one.id: one for one in draft.current.fragments}
-        missing = before.keys() - {one.id for one in self.fragments}
+        before = {fragment.id: fragment for fragment in draft.current.fragments}
+        missing = before.keys() - {fragment.id for fragment in self.fragments}
         if missing:
             raise InvalidInputError(
                 f"a Merge lists every fragment, but fragment {min(missing)} is not among its "
@@ -106,21 +106,23 @@ class Merge(BaseOperation):
         draft.set_schema(Schema(self.schema.tree.fields, metadata))
         merged = draft.assign_row_ids(list(self.fragments))
         if draft.has_row_ids:
-            merged = [_stamped(before.get(one.id), one, draft.version) for one in merged]
+            merged = [
+                _stamped(before.get(fragment.id), fragment, draft.version) for fragment in merged
+            ]
         draft.set_all(merged)
-        draft.use_fragment_ids(one.id for one in merged)
-        for one in merged:
-            old = before.get(one.id)
-            if old is not None and old.files != one.files:
-                prune_fields(draft, {one.id}, _moved_fields(old, one))
+        draft.use_fragment_ids(fragment.id for fragment in merged)
+        for merged_fragment in merged:
+            old = before.get(merged_fragment.id)
+            if old is not None and old.files != merged_fragment.files:
+                prune_fields(draft, {merged_fragment.id}, _moved_fields(old, merged_fragment))
         retain_useful(draft)
         return draft.finish()
 
     def footprint(self) -> Footprint:
         """Return what is left of the schema: rules treat it as touching everything else."""
         return Footprint(
-            changed_fragments=frozenset(one.id for one in self.fragments),
-            field_ids=frozenset(one.id for one in self.schema.tree.walk()),
+            changed_fragments=frozenset(fragment.id for fragment in self.fragments),
+            field_ids=frozenset(field.id for field in self.schema.tree.walk()),
             may_alter_nullability=not self.preserves_nullability,
         )
 
@@ -136,8 +138,8 @@ def _same_files(old: Fragment, new: Fragment) -> bool:
 
     def identity(fragment: Fragment) -> list[tuple[object, ...]]:
         return [
-            (one.path, one.fields, one.column_indices, one.file_version, one.base_id)
-            for one in fragment.files
+            (file.path, file.fields, file.column_indices, file.file_version, file.base_id)
+            for file in fragment.files
         ]
 
     return identity(old) == identity(new)
@@ -150,4 +152,4 @@ def _moved_fields(old: Fragment, new: Fragment) -> set[int]:
 
 
 def _file_of_field(fragment: Fragment) -> dict[int, str]:
-    return {field: one.path for one in fragment.files for field in one.fields if field >= 0}
+    return {field: file.path for file in fragment.files for field in file.fields if field >= 0}

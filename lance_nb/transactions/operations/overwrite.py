@@ -85,8 +85,8 @@ class Overwrite(BaseOperation):
         """Read the message. Raises CorruptFileError."""
         return cls(
             Schema.from_pb(message.schema, message.schema_metadata, path),
-            [Fragment.from_pb(one) for one in message.fragments],
-            [BasePath.from_pb(one) for one in message.initial_bases],
+            [Fragment.from_pb(fragment) for fragment in message.fragments],
+            [BasePath.from_pb(initial_base) for initial_base in message.initial_bases],
             dict(message.config_upsert_values),
             unknown_bytes(message),
         )
@@ -96,9 +96,9 @@ class Overwrite(BaseOperation):
         message = pb.Transaction.Overwrite(
             schema=self.new_schema.tree.to_pb(),
             schema_metadata=dict(self.new_schema.tree.metadata),
-            fragments=[one.to_pb() for one in self.fragments],
+            fragments=[fragment.to_pb() for fragment in self.fragments],
             config_upsert_values=dict(self.config_upsert_values),
-            initial_bases=[one.to_pb() for one in self.initial_bases or ()],
+            initial_bases=[initial_base.to_pb() for initial_base in self.initial_bases or ()],
         )
         message.MergeFromString(self.unknown)
         return message
@@ -110,21 +110,21 @@ class Overwrite(BaseOperation):
         """
         draft = self._start(ctx)
         # As in pylance: rows that bring ids keep them.
-        brings_ids = all(one.row_ids is not None for one in self.fragments)
+        brings_ids = all(fragment.row_ids is not None for fragment in self.fragments)
         draft.begins_row_ids = bool(self.fragments) and brings_ids
         draft.set_fragments(FragmentList())
         draft.indices = []
         draft.set_schema(self.new_schema.tree)
-        wanted = storage_format(self.fragments, ctx.options.file_version, draft.manifest)
+        version = storage_format(self.fragments, ctx.options.file_version, draft.manifest)
         config = {**draft.manifest.config, **self.config_upsert_values}
-        draft.manifest = replace(draft.manifest, data_format=wanted, config=config)
+        draft.manifest = replace(draft.manifest, data_format=version, config=config)
         draft.add(self.fragments)
         return draft.finish()
 
     def _start(self, ctx: ApplyContext) -> Draft:
         if ctx.current is None:
             bases = tuple(self.initial_bases or ())
-            ids = [one.id for one in bases]
+            ids = [base.id for base in bases]
             if len(set(ids)) != len(ids):
                 raise InvalidInputError(f"the ids of base paths must differ, not {ids}")
             return Draft(ctx, Manifest(0, self.new_schema.tree, base_paths=bases))
@@ -141,26 +141,28 @@ class Overwrite(BaseOperation):
         return Footprint(
             supplies_values=True,
             settings=Settings(keys),
-            field_ids=frozenset(one.id for one in self.new_schema.tree.walk()),
+            field_ids=frozenset(field.id for field in self.new_schema.tree.walk()),
         )
 
 
 def _numbered(schema: pa.Schema, fragments: Sequence[Fragment]) -> LanceSchema:
     """Return the schema of a dataset from an Arrow one, blobs as the given files have them."""
-    files = [file for one in fragments for file in one.files]
+    files = [file for fragment in fragments for file in fragment.files]
     version = files[0].file_version if files else _DEFAULT_VERSION
     return LanceSchema(dataset_schema(schema, version))
 
 
 def storage_format(
-    fragments: Iterable[Fragment], wanted: str | None, before: Manifest
+    fragments: Iterable[Fragment], version: str | None, before: Manifest
 ) -> DataStorageFormat:
     """Return the format to record. Raises InvalidInputError for files of other versions."""
-    found = {recorded_version(one.file_version) for part in fragments for one in part.files}
-    if len(found) > 1 or (wanted is not None and found - {wanted}):
-        versions = ", ".join(sorted(found))
-        expected = "of one version" if wanted is None else f"of version {wanted}"
+    stored_versions = {
+        recorded_version(file.file_version) for part in fragments for file in part.files
+    }
+    if len(stored_versions) > 1 or (version is not None and stored_versions - {version}):
+        versions = ", ".join(sorted(stored_versions))
+        expected = "of one version" if version is None else f"of version {version}"
         raise InvalidInputError(f"the new data files are to be {expected}, and are {versions}")
-    if found or wanted is not None:
-        return DataStorageFormat(FILE_FORMAT, wanted or found.pop())
+    if stored_versions or version is not None:
+        return DataStorageFormat(FILE_FORMAT, version or stored_versions.pop())
     return before.data_format or DataStorageFormat(FILE_FORMAT, DEFAULT_FILE_VERSION)

@@ -72,6 +72,6 @@ class Project(BaseOperation):
     def footprint(self) -> Footprint:
         """Return what is left of the schema."""
         return Footprint(
-            field_ids=frozenset(one.id for one in self.schema.tree.walk()),
+            field_ids=frozenset(field.id for field in self.schema.tree.walk()),
             may_alter_nullability=not self.preserves_nullability,
         )

@@ -66,6 +66,6 @@ class Restore(BaseOperation):
         return Footprint()
 
 
-def _highest(one: int | None, other: int | None) -> int | None:
-    known = [value for value in (one, other) if value is not None]
-    return max(known, default=None)
+def _highest(value: int | None, other: int | None) -> int | None:
+    values = [value for value in (value, other) if value is not None]
+    return max(values, default=None)

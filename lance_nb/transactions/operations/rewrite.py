@@ -54,7 +54,7 @@ class RewriteGroup(OperationValue):
     @property
     def old_ids(self) -> frozenset[int]:
         """The ids of the old fragments."""
-        return frozenset(one.id for one in self.old_fragments)
+        return frozenset(old_fragment.id for old_fragment in self.old_fragments)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -96,12 +96,15 @@ class Rewrite(BaseOperation):
         legacy = None
         if message.old_fragments or message.new_fragments:
             legacy = RewriteGroup(
-                tuple(Fragment.from_pb(one) for one in message.old_fragments),
-                tuple(Fragment.from_pb(one) for one in message.new_fragments),
+                tuple(Fragment.from_pb(old_fragment) for old_fragment in message.old_fragments),
+                tuple(Fragment.from_pb(new_fragment) for new_fragment in message.new_fragments),
             )
         return cls(
-            tuple(_group_from_pb(one) for one in message.groups),
-            tuple(_index_from_pb(one, path) for one in message.rewritten_indices),
+            tuple(_group_from_pb(group) for group in message.groups),
+            tuple(
+                _index_from_pb(rewritten_index, path)
+                for rewritten_index in message.rewritten_indices
+            ),
             None,
             legacy,
             unknown_bytes(message),
@@ -110,12 +113,18 @@ class Rewrite(BaseOperation):
     def to_pb(self) -> pb.Transaction.Rewrite:
         """Return the message."""
         message = pb.Transaction.Rewrite(
-            groups=[_group_to_pb(one) for one in self.groups],
-            rewritten_indices=[_index_to_pb(one) for one in self.rewritten_indices],
+            groups=[_group_to_pb(group) for group in self.groups],
+            rewritten_indices=[
+                _index_to_pb(rewritten_index) for rewritten_index in self.rewritten_indices
+            ],
         )
         if self.legacy is not None:
-            message.old_fragments.extend(one.to_pb() for one in self.legacy.old_fragments)
-            message.new_fragments.extend(one.to_pb() for one in self.legacy.new_fragments)
+            message.old_fragments.extend(
+                old_fragment.to_pb() for old_fragment in self.legacy.old_fragments
+            )
+            message.new_fragments.extend(
+                new_fragment.to_pb() for new_fragment in self.legacy.new_fragments
+            )
         message.MergeFromString(self.unknown)
         return message
 
@@ -132,15 +141,23 @@ class Rewrite(BaseOperation):
             new = draft.number(group.new_fragments, keep_reserved=True)
             draft.change_known((), group.old_ids)
             draft.append(new)
-            moves.append((group.old_ids, frozenset(one.id for one in new)))
-        for one in self.rewritten_indices:
-            remap(draft, moves, one.old_id, one.new_id, one.new_index_files)
+            moves.append((group.old_ids, frozenset(fragment.id for fragment in new)))
+        for rewritten_index in self.rewritten_indices:
+            remap(
+                draft,
+                moves,
+                rewritten_index.old_id,
+                rewritten_index.new_id,
+                rewritten_index.new_index_files,
+            )
         if draft.has_row_ids:
-            cover_rewritten(draft, moves, {one.new_id for one in self.rewritten_indices})
+            cover_rewritten(
+                draft, moves, {rewritten_index.new_id for rewritten_index in self.rewritten_indices}
+            )
         if self.frag_reuse_index is not None:
             name = self.frag_reuse_index.name
-            kept = [one for one in draft.indices if one.name != name]
-            draft.indices = [*kept, self.frag_reuse_index]
+            remaining = [index for index in draft.indices if index.name != name]
+            draft.indices = [*remaining, self.frag_reuse_index]
         return draft.finish()
 
     def footprint(self) -> Footprint:
@@ -158,32 +175,34 @@ class Rewrite(BaseOperation):
 
 def _group_from_pb(message: pb.Transaction.Rewrite.RewriteGroup) -> RewriteGroup:
     return RewriteGroup(
-        tuple(Fragment.from_pb(one) for one in message.old_fragments),
-        tuple(Fragment.from_pb(one) for one in message.new_fragments),
+        tuple(Fragment.from_pb(old_fragment) for old_fragment in message.old_fragments),
+        tuple(Fragment.from_pb(new_fragment) for new_fragment in message.new_fragments),
         unknown_bytes(message),
     )
 
 
 def _group_to_pb(group: RewriteGroup) -> pb.Transaction.Rewrite.RewriteGroup:
     message = pb.Transaction.Rewrite.RewriteGroup(
-        old_fragments=[one.to_pb() for one in group.old_fragments],
-        new_fragments=[one.to_pb() for one in group.new_fragments],
+        old_fragments=[old_fragment.to_pb() for old_fragment in group.old_fragments],
+        new_fragments=[new_fragment.to_pb() for new_fragment in group.new_fragments],
     )
     message.MergeFromString(group.unknown)
     return message
 
 
 def _index_from_pb(message: pb.Transaction.Rewrite.RewrittenIndex, path: str) -> RewrittenIndex:
-    for one in (message.old_id.uuid, message.new_id.uuid):
-        if len(one) != 16:
-            raise CorruptFileError(path, None, "an index id of 16 bytes", f"{len(one)} bytes")
+    for uuid_bytes in (message.old_id.uuid, message.new_id.uuid):
+        if len(uuid_bytes) != 16:
+            raise CorruptFileError(
+                path, None, "an index id of 16 bytes", f"{len(uuid_bytes)} bytes"
+            )
     return RewrittenIndex(
         str(uuid.UUID(bytes=message.old_id.uuid)),
         str(uuid.UUID(bytes=message.new_id.uuid)),
         message.new_index_details.type_url,
         message.new_index_details.value,
         message.new_index_version,
-        tuple(IndexFile.from_pb(one) for one in message.new_index_files),
+        tuple(IndexFile.from_pb(new_index_file) for new_index_file in message.new_index_files),
         unknown_bytes(message),
     )
 
@@ -193,7 +212,7 @@ def _index_to_pb(index: RewrittenIndex) -> pb.Transaction.Rewrite.RewrittenIndex
         old_id=table.UUID(uuid=uuid.UUID(index.old_id).bytes),
         new_id=table.UUID(uuid=uuid.UUID(index.new_id).bytes),
         new_index_version=index.new_index_version,
-        new_index_files=[one.to_pb() for one in index.new_index_files],
+        new_index_files=[new_index_file.to_pb() for new_index_file in index.new_index_files],
     )
     if index.new_details_type_url or index.new_details_value:
         message.new_index_details.type_url = index.new_details_type_url

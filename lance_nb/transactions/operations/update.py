@@ -95,7 +95,7 @@ class Update(BaseOperation):
         try:
             mode = UpdateMode(self.update_mode or UpdateMode.REWRITE_ROWS)
         except ValueError as error:
-            names = " or ".join(repr(str(one)) for one in UpdateMode)
+            names = " or ".join(repr(str(mode)) for mode in UpdateMode)
             raise InvalidInputError(f"update_mode is {names}, not {self.update_mode!r}") from error
         object.__setattr__(self, "update_mode", mode)
 
@@ -106,17 +106,19 @@ class Update(BaseOperation):
         keys = message.inserted_rows if message.HasField("inserted_rows") else None
         return cls(
             tuple(message.removed_fragment_ids),
-            tuple(Fragment.from_pb(one) for one in message.updated_fragments),
-            tuple(Fragment.from_pb(one) for one in message.new_fragments),
+            tuple(
+                Fragment.from_pb(updated_fragment) for updated_fragment in message.updated_fragments
+            ),
+            tuple(Fragment.from_pb(new_fragment) for new_fragment in message.new_fragments),
             tuple(message.fields_modified),
             tuple(message.fields_for_preserving_frag_bitmap),
             UpdateMode.REWRITE_COLUMNS if by_column else UpdateMode.REWRITE_ROWS,
             dict(message.updated_fragment_offset_bitmaps) or None,
             None if keys is None else KeyFilter.from_pb(keys),
-            tuple(MergedLog.from_pb(one, path) for one in message.compacted_sstables),
+            tuple(MergedLog.from_pb(log, path) for log in message.compacted_sstables),
             {
-                fragment: tuple(one.offsets)
-                for fragment, one in message.updated_fragment_offsets.items()
+                fragment: tuple(offsets.offsets)
+                for fragment, offsets in message.updated_fragment_offsets.items()
             },
             unknown_bytes(message),
         )
@@ -127,8 +129,10 @@ class Update(BaseOperation):
         by_column = self.update_mode is UpdateMode.REWRITE_COLUMNS
         message = kind(
             removed_fragment_ids=self.removed_fragment_ids,
-            updated_fragments=[one.to_pb() for one in self.updated_fragments],
-            new_fragments=[one.to_pb() for one in self.new_fragments],
+            updated_fragments=[
+                updated_fragment.to_pb() for updated_fragment in self.updated_fragments
+            ],
+            new_fragments=[new_fragment.to_pb() for new_fragment in self.new_fragments],
             fields_modified=self.fields_modified,
             fields_for_preserving_frag_bitmap=self.fields_for_preserving_frag_bitmap,
             update_mode=kind.REWRITE_COLUMNS if by_column else kind.REWRITE_ROWS,
@@ -146,13 +150,20 @@ class Update(BaseOperation):
     def apply(self, ctx: ApplyContext) -> Built:
         """Return the version with the changed rows. Raises InvalidInputError."""
         draft = Draft.of(ctx, self)
-        touched = {*self.removed_fragment_ids, *(one.id for one in self.updated_fragments)}
+        touched = {
+            *self.removed_fragment_ids,
+            *(updated_fragment.id for updated_fragment in self.updated_fragments),
+        }
         sources = draft.current.fragments.with_ids(touched) if draft.has_row_ids else {}
         draft.change_known(self._stamped(draft), self.removed_fragment_ids)
-        prune_fields(draft, {one.id for one in self.updated_fragments}, set(self.fields_modified))
+        prune_fields(
+            draft,
+            {updated_fragment.id for updated_fragment in self.updated_fragments},
+            set(self.fields_modified),
+        )
         new = draft.number(self.new_fragments)
         if draft.has_row_ids:
-            moved = {one.id for one in new if _brings_all_row_ids(one)}
+            moved = {fragment.id for fragment in new if _brings_all_row_ids(fragment)}
             new = stamp_moved_rows(draft.assign_row_ids(new), sources.values(), draft.version)
             if self.update_mode is UpdateMode.REWRITE_ROWS:
                 changed = set(self.fields_for_preserving_frag_bitmap)
@@ -169,33 +180,40 @@ class Update(BaseOperation):
             return list(self.updated_fragments)
         offsets: dict[int, Iterable[int]] = {**self.offset_lists, **self._bitmaps()}
         return [
-            stamp_some_updated(one, offsets[one.id], draft.version) if one.id in offsets else one
-            for one in self.updated_fragments
+            stamp_some_updated(updated_fragment, offsets[updated_fragment.id], draft.version)
+            if updated_fragment.id in offsets
+            else updated_fragment
+            for updated_fragment in self.updated_fragments
         ]
 
     def _bitmaps(self) -> dict[int, BitMap]:
-        found = {}
+        bitmaps = {}
         for fragment, data in (self.updated_fragment_offsets or {}).items():
             check_portable(data, "")
             try:
-                found[fragment] = BitMap.deserialize(data)
+                bitmaps[fragment] = BitMap.deserialize(data)
             except ValueError as error:
                 raise InvalidInputError(
                     f"the updated offsets of fragment {fragment} are no Roaring bitmap"
                 ) from error
-        return found
+        return bitmaps
 
     def footprint(self) -> Footprint:
         """Return the fragments and fields it changes."""
         by_rows = self.update_mode is UpdateMode.REWRITE_ROWS
         return Footprint(
-            changed_fragments=frozenset(one.id for one in self.updated_fragments),
+            changed_fragments=frozenset(
+                updated_fragment.id for updated_fragment in self.updated_fragments
+            ),
             removed_fragments=frozenset(self.removed_fragment_ids),
             moves_rows=by_rows and bool(self.new_fragments),
             fields_modified=frozenset(self.fields_modified),
             supplies_values=True,
             inserted_keys=self.inserted_rows,
-            compacted=tuple((one.shard_id, one.generation) for one in self.compacted_sstables),
+            compacted=tuple(
+                (compacted_sstable.shard_id, compacted_sstable.generation)
+                for compacted_sstable in self.compacted_sstables
+            ),
         )
 
 
@@ -207,8 +225,8 @@ def _brings_all_row_ids(fragment: Fragment) -> bool:
 
 
 def with_deletions(
-    update: Update, fragments: tuple[Fragment, ...], gone: tuple[int, ...]
+    update: Update, fragments: tuple[Fragment, ...], removed_ids: tuple[int, ...]
 ) -> Update:
     """Return the update with other deletion files, and more fragments removed."""
-    removed = (*update.removed_fragment_ids, *gone)
+    removed = (*update.removed_fragment_ids, *removed_ids)
     return replace(update, updated_fragments=fragments, removed_fragment_ids=removed)

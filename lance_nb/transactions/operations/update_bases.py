@@ -32,12 +32,14 @@ class UpdateBases(BaseOperation):
     @classmethod
     def from_pb(cls, message: pb.Transaction.UpdateBases, path: str = "") -> UpdateBases:
         """Read the message."""
-        bases = tuple(BasePath.from_pb(one) for one in message.new_bases)
+        bases = tuple(BasePath.from_pb(new_base) for new_base in message.new_bases)
         return cls(bases, unknown_bytes(message))
 
     def to_pb(self) -> pb.Transaction.UpdateBases:
         """Return the message."""
-        message = pb.Transaction.UpdateBases(new_bases=[one.to_pb() for one in self.new_bases])
+        message = pb.Transaction.UpdateBases(
+            new_bases=[new_base.to_pb() for new_base in self.new_bases]
+        )
         message.MergeFromString(self.unknown)
         return message
 
@@ -46,13 +48,13 @@ class UpdateBases(BaseOperation):
         draft = Draft.of(ctx, self)
         bases = list(draft.manifest.base_paths)
         for new in self.new_bases:
-            for one in bases:
-                if new.path == one.path or (new.name is not None and new.name == one.name):
+            for base in bases:
+                if new.path == base.path or (new.name is not None and new.name == base.name):
                     raise BasePathError(
-                        f"base {new.name or new.path!r} is there already, with id {one.id} and "
-                        f"path {one.path!r}"
+                        f"base {new.name or new.path!r} is there already, with id {base.id} and "
+                        f"path {base.path!r}"
                     )
-            taken = {one.id for one in bases}
+            taken = {base.id for base in bases}
             base_id = new.id or max(taken, default=0) + 1
             if base_id in taken:
                 raise BasePathError(f"there is a base with id {base_id} already")

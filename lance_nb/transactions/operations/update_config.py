@@ -66,7 +66,8 @@ class UpdateMap(OperationValue):
     def from_pb(cls, message: pb.Transaction.UpdateMap) -> UpdateMap:
         """Read the message."""
         updates = {
-            one.key: one.value if one.HasField("value") else None for one in message.update_entries
+            update_entry.key: update_entry.value if update_entry.HasField("value") else None
+            for update_entry in message.update_entries
         }
         return cls(updates, message.replace, unknown_bytes(message))
 
@@ -91,22 +92,25 @@ class DeprecatedUpdates:
     @classmethod
     def from_pb(cls, message: pb.Transaction.UpdateConfig) -> DeprecatedUpdates | None:
         """Read the deprecated fields, None if there are none."""
-        found = cls(
+        operation = cls(
             dict(message.upsert_values),
             tuple(message.delete_keys),
             dict(message.schema_metadata),
-            {key: dict(one.metadata) for key, one in message.field_metadata.items()},
+            {
+                key: dict(field_metadata.metadata)
+                for key, field_metadata in message.field_metadata.items()
+            },
         )
-        return None if found == cls() else found
+        return None if operation == cls() else operation
 
     def write_to(self, message: pb.Transaction.UpdateConfig) -> None:
         """Set the deprecated fields."""
         message.upsert_values.update(self.upsert_values)
         message.delete_keys.extend(self.delete_keys)
         message.schema_metadata.update(self.schema_metadata)
-        for key, one in self.field_metadata.items():
+        for key, update in self.field_metadata.items():
             message.field_metadata[key].SetInParent()
-            message.field_metadata[key].metadata.update(one)
+            message.field_metadata[key].metadata.update(update)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -130,7 +134,7 @@ class UpdateConfig(BaseOperation):
             return UpdateMap.from_pb(getattr(message, name)) if message.HasField(name) else None
 
         fields = {
-            key: UpdateMap.from_pb(one) for key, one in message.field_metadata_updates.items()
+            key: UpdateMap.from_pb(update) for key, update in message.field_metadata_updates.items()
         }
         return cls(
             read("config_updates"),
@@ -145,9 +149,9 @@ class UpdateConfig(BaseOperation):
         """Return the message."""
         message: Any = pb.Transaction.UpdateConfig()
         for name in ("config_updates", "table_metadata_updates", "schema_metadata_updates"):
-            one = getattr(self, name)
-            if one is not None:
-                getattr(message, name).CopyFrom(one.to_pb())
+            changes_of_kind = getattr(self, name)
+            if changes_of_kind is not None:
+                getattr(message, name).CopyFrom(changes_of_kind.to_pb())
                 getattr(message, name).SetInParent()
         for key, update in (self.field_metadata_updates or {}).items():
             message.field_metadata_updates[key].CopyFrom(update.to_pb())
@@ -185,8 +189,8 @@ class UpdateConfig(BaseOperation):
     def _fields(self) -> dict[int, UpdateMap]:
         fields = dict(self.field_metadata_updates or {})
         if self.deprecated is not None:
-            for key, one in self.deprecated.field_metadata.items():
-                fields[key] = UpdateMap(one, replace=True)
+            for key, update in self.deprecated.field_metadata.items():
+                fields[key] = UpdateMap(update, replace=True)
         return fields
 
     def _touches_schema(self) -> bool:
@@ -204,7 +208,7 @@ class UpdateConfig(BaseOperation):
         for key in updates:
             if before.field_by_id(key) is None:
                 raise InvalidInputError(f"there is no field {key} whose metadata could be changed")
-        changes = {key: one.applied_to for key, one in updates.items()}
+        changes = {key: update.applied_to for key, update in updates.items()}
         return with_field_metadata(Schema(before.fields, metadata), changes)
 
     def footprint(self) -> Footprint:
@@ -212,15 +216,17 @@ class UpdateConfig(BaseOperation):
         config, table, schema = self._maps()
         named = [(CONFIG, NO_FIELD, config), (TABLE_METADATA, NO_FIELD, table)]
         named += [(SCHEMA_METADATA, NO_FIELD, schema)]
-        named += [(FIELD_METADATA, key, one) for key, one in self._fields().items()]
-        keys = frozenset((kind, at, key) for kind, at, one in named for key in one.updates)
-        replaced = frozenset((kind, at) for kind, at, one in named if one.replace)
+        named += [(FIELD_METADATA, key, update) for key, update in self._fields().items()]
+        keys = frozenset(
+            (kind, field_id, key) for kind, field_id, update in named for key in update.updates
+        )
+        replaced = frozenset((kind, field_id) for kind, field_id, update in named if update.replace)
         return Footprint(settings=Settings(keys, replaced))
 
 
 def with_field_metadata(schema: Schema, changes: Mapping[int, Change]) -> Schema:
     """Return the schema with the metadata of some fields changed. Raises InvalidInputError."""
-    fields = tuple(_changed(one, changes) for one in schema.fields)
+    fields = tuple(_changed(field, changes) for field in schema.fields)
     after = Schema(fields, schema.metadata)
     before = _primary_key(schema)
     if before and _primary_key(after) != before:
@@ -229,7 +235,7 @@ def with_field_metadata(schema: Schema, changes: Mapping[int, Change]) -> Schema
 
 
 def _changed(field: Field, changes: Mapping[int, Change]) -> Field:
-    children = tuple(_changed(one, changes) for one in field.children)
+    children = tuple(_changed(child, changes) for child in field.children)
     if field.id not in changes:
         return replace(field, children=children)
     texts = {key: value.decode("utf-8", "replace") for key, value in field.metadata.items()}
@@ -256,4 +262,6 @@ def _position(metadata: Mapping[str, str]) -> int | None:
 
 
 def _primary_key(schema: Schema) -> set[tuple[int, int]]:
-    return {(one.id, one.keys.primary_position) for one in schema.walk() if one.keys.primary}
+    return {
+        (field.id, field.keys.primary_position) for field in schema.walk() if field.keys.primary
+    }

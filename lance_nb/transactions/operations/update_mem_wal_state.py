@@ -33,8 +33,8 @@ class UpdateMemWalState(BaseOperation):
         cls, message: pb.Transaction.UpdateMemWalState, path: str = ""
     ) -> UpdateMemWalState:
         """Read the message. Raises CorruptFileError."""
-        found = tuple(MergedLog.from_pb(one, path) for one in message.compacted_sstables)
-        return cls(found, unknown_bytes(message))
+        logs = tuple(MergedLog.from_pb(log, path) for log in message.compacted_sstables)
+        return cls(logs, unknown_bytes(message))
 
     def to_pb(self) -> pb.Transaction.UpdateMemWalState:
         """Return the message."""
@@ -52,5 +52,5 @@ class UpdateMemWalState(BaseOperation):
 
     def footprint(self) -> Footprint:
         """Return the logs."""
-        logs = tuple((one.shard_id, one.generation) for one in self.compacted_sstables)
+        logs = tuple((log.shard_id, log.generation) for log in self.compacted_sstables)
         return Footprint(compacted=logs)

@@ -81,7 +81,7 @@ def test_versions_are_read_from_a_store_and_those_that_are_gone_left_out():
     assert [one.version for one in references.lines[""].versions] == [1, 3]
     assert len(ticks) == 3
     assert references.knows("data:f3")
-    assert references.known(["data:f1", None, "data:f2"]).tolist() == [0, -1, -1]
+    assert references.numbers_of(["data:f1", None, "data:f2"]).tolist() == [0, -1, -1]
 
 
 def test_a_second_look_is_a_line_of_its_own():

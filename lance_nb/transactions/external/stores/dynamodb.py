@@ -86,13 +86,13 @@ class DynamoManifestStore:
         """Return the entry of a version."""
         key = {"base_uri": {"S": base_uri}, "version": {"N": str(version)}}
         with self._translated():
-            found = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
-        return self._entry(found["Item"]) if "Item" in found else None
+            reply = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
+        return self._entry(reply["Item"]) if "Item" in reply else None
 
     def latest(self, base_uri: str) -> ManifestEntry | None:
         """Return the entry of the highest version."""
-        found = self._query(base_uri, Limit=1, ScanIndexForward=False)
-        return next(map(self._entry, found["Items"]), None)
+        entries = self._query(base_uri, Limit=1, ScanIndexForward=False)
+        return next(map(self._entry, entries["Items"]), None)
 
     def put_if_not_exists(self, base_uri: str, entry: ManifestEntry) -> None:
         """Add the entry of a version."""
@@ -155,10 +155,10 @@ class DynamoManifestStore:
         if self._checked:
             return
         schema = self._client.describe_table(TableName=self._table)["Table"]["KeySchema"]
-        found = {key["AttributeName"]: key["KeyType"] for key in schema}
-        if found != _KEYS:
+        keys = {key["AttributeName"]: key["KeyType"] for key in schema}
+        if keys != _KEYS:
             raise InvalidInputError(
-                f"{self.place} has the keys {found}; the table of a manifest store has the "
+                f"{self.place} has the keys {keys}; the table of a manifest store has the "
                 "partition key 'base_uri' (text) and the sort key 'version' (number)"
             )
         self._checked = True
@@ -173,8 +173,8 @@ class DynamoManifestStore:
                 item.get("e_tag", {}).get("S"),
             )
         except (LookupError, ValueError) as error:
-            found = repr(dict(item))[:200]
-            raise CorruptFileError(self.place, None, "version, path and size", found) from error
+            shown = repr(dict(item))[:200]
+            raise CorruptFileError(self.place, None, "version, path and size", shown) from error
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -200,11 +200,11 @@ def _client_arguments(options: Mapping[str, Any], query: Mapping[str, list[str]]
     inner = s3.get("client_kwargs") or {}
     lowered = {name.lower(): value for name, value in options.items()}
     endpoint = query.get("endpoint", [None])[-1] or lowered.get("dynamodb_endpoint")
-    found = {
+    arguments = {
         "aws_access_key_id": s3.get("key") or inner.get("aws_access_key_id"),
         "aws_secret_access_key": s3.get("secret") or inner.get("aws_secret_access_key"),
         "aws_session_token": s3.get("token") or inner.get("aws_session_token"),
         "region_name": query.get("region", [None])[-1] or inner.get("region_name"),
         "endpoint_url": endpoint,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in arguments.items() if value is not None}

@@ -94,8 +94,8 @@ class RedisManifestStore:
     def latest(self, base_uri: str) -> ManifestEntry | None:
         """Return the entry of the highest version."""
         with self._translated():
-            found = self._client.eval(_LATEST, 1, _key(base_uri))
-        return None if not found else self._entry(int(found[0]), found[1])
+            reply = self._client.eval(_LATEST, 1, _key(base_uri))
+        return None if not reply else self._entry(int(reply[0]), reply[1])
 
     def put_if_not_exists(self, base_uri: str, entry: ManifestEntry) -> None:
         """Add the entry of a version."""
@@ -130,8 +130,8 @@ class RedisManifestStore:
             fields = json.loads(value)
             return ManifestEntry(version, str(fields["path"]), fields["size"], fields["e_tag"])
         except (TypeError, ValueError, LookupError) as error:
-            found = repr(value)[:200]
-            raise CorruptFileError(self.place, None, "a path, a size and a tag", found) from error
+            shown = repr(value)[:200]
+            raise CorruptFileError(self.place, None, "a path, a size and a tag", shown) from error
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

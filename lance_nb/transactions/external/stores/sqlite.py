@@ -62,8 +62,8 @@ class SqliteManifestStore(SqlManifestStore):
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             outcome = "failed" if code in _CERTAIN else "unknown"
             remedy = _REMEDIES.get(code)
-            said = f"{error}; {remedy}" if remedy else str(error)
-            raise StorageError(self.place, said, outcome) from error
+            reason = f"{error}; {remedy}" if remedy else str(error)
+            raise StorageError(self.place, reason, outcome) from error
 
 
 def _write_ahead(connection: Any) -> None:
