@@ -107,15 +107,15 @@ def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
         56
     """
     try:
-        numbers = np.array(list(addrs), np.uint64)
+        addresses = np.array(list(addrs), np.uint64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"row addresses must be unsigned 64-bit integers: {error}") from error
-    numbers = np.unique(numbers)
-    fragments, starts = np.unique(numbers >> np.uint64(32), return_index=True)
+    addresses = np.unique(addresses)
+    fragments, starts = np.unique(addresses >> np.uint64(32), return_index=True)
     parts = [struct.pack("<I", len(fragments))]
-    stops = [*starts[1:], len(numbers)] if len(numbers) else []
+    stops = [*starts[1:], len(addresses)] if len(addresses) else []
     for fragment, start, stop in zip(fragments, starts, stops, strict=True):
-        offsets = BitMap(numbers[start:stop].astype(np.uint32)).serialize()
+        offsets = BitMap(addresses[start:stop].astype(np.uint32)).serialize()
         parts += [struct.pack("<II", int(fragment), len(offsets)), offsets]
     return b"".join(parts)
 

@@ -2878,8 +2878,8 @@ class LanceDataset(OpenedVersion):
         from lance_nb.dataset.verbs import branching
 
         target = branching.target_of(self._session, self._snapshot, reference)
-        snapshot = branching.shallow_clone(self._session, target, target_path, storage_options)
-        return self._at(*snapshot, keeps_options=False)
+        opened = branching.shallow_clone(self._session, target, target_path, storage_options)
+        return self._at(*opened, keeps_options=False)
 
     def deep_clone(
         self,
@@ -2904,10 +2904,8 @@ class LanceDataset(OpenedVersion):
         from lance_nb.dataset.verbs import branching
 
         target = branching.target_of(self._session, self._snapshot, reference)
-        snapshot = branching.deep_clone(
-            self._session, target, target_path, storage_options, progress
-        )
-        return self._at(*snapshot, keeps_options=False)
+        opened = branching.deep_clone(self._session, target, target_path, storage_options, progress)
+        return self._at(*opened, keeps_options=False)
 
     def migrate_manifest_paths_v2(self) -> None:
         """Rename the manifests of this branch to the names that list the newest version first.

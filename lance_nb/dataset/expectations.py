@@ -131,8 +131,8 @@ class Expectations:
             >>> ds.expectations.add_unique("id")
             'unique-id'
         """
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
-        return self._add(Expectation("", "unique", columns=names), name)
+        column_names = (columns,) if isinstance(columns, str) else tuple(columns)
+        return self._add(Expectation("", "unique", columns=column_names), name)
 
     def add_reference(
         self,

@@ -345,5 +345,5 @@ def write_fragments(
     )
     places = writing.named_places(current, request)
     place, current = writing.trusted(place, current, places)
-    written = fragments.write_fragments(place, current, data, request, mode=mode, schema=schema)
-    return written if return_transaction else fragments.fragments_of(written)
+    transaction = fragments.write_fragments(place, current, data, request, mode=mode, schema=schema)
+    return transaction if return_transaction else fragments.fragments_of(transaction)

@@ -469,8 +469,8 @@ class Compaction:
         snapshot = dataset.opened[1]
         compaction_options = CompactionOptions.of(options or {}, snapshot.manifest.config)
         tasks = tuple(
-            CompactionTask(fragments, compaction_options)
-            for fragments in compaction.plan(snapshot, compaction_options)
+            CompactionTask(task, compaction_options)
+            for task in compaction.plan(snapshot, compaction_options)
         )
         return CompactionPlan(snapshot.version, tasks, compaction_options)
 

@@ -260,11 +260,11 @@ class Branches(VersionPart):
     def _described(
         self, branches: Iterable[tuple[str, Branch]]
     ) -> builtins.list[tuple[str, dict[str, Any]]]:
-        described = dict(branches)
-        unfinished = self._session.refs.unfinished(described)
+        branches_by_name = dict(branches)
+        unfinished = self._session.refs.unfinished(branches_by_name)
         return [
             (name, _branch(branch, is_unfinished=name in unfinished))
-            for name, branch in described.items()
+            for name, branch in branches_by_name.items()
         ]
 
     def names(self) -> builtins.list[str]:
@@ -426,10 +426,10 @@ class Branches(VersionPart):
         """
         from lance_nb.dataset.verbs import branch_merging, branching
 
-        source_branch = branch_merging.source_of(self._session, source)
+        origin = branch_merging.source_of(self._session, source)
         name = (self._snapshot.branch or refs.MAIN) if into is None else into
         target = branching.target_of(self._session, self._snapshot, (name, None))
-        return branch_merging.compare_branches(self._session, source_branch, target, progress)
+        return branch_merging.compare_branches(self._session, origin, target, progress)
 
     def plan_merge(
         self,

@@ -223,8 +223,8 @@ class Session:
         if self.checks is not None:
             self.checks.renew(self.home(branch))
         locations = self.locations(branch, manifest.base_paths)
-        snapshot = made_for(manifest)
-        return Snapshot(manifest, locations, branch, self.files, self.deletions, *snapshot)
+        prepared = made_for(manifest)
+        return Snapshot(manifest, locations, branch, self.files, self.deletions, *prepared)
 
 
 def open_session(
@@ -249,9 +249,9 @@ def open_session(
         from lance_nb.transactions.external import registry
 
         root = registry.open_root(uri, storage_options, bases)
-        version_text = "" if registry.is_plain(uri) else str(uri)
+        asked_uri = "" if registry.is_plain(uri) else str(uri)
     else:
-        root, version_text = open_store(uri, storage_options, bases), ""
+        root, asked_uri = open_store(uri, storage_options, bases), ""
     if check:
         caches = None
     return Session(
@@ -260,7 +260,7 @@ def open_session(
         storage_options,
         files=FileCache() if caches is None else caches.files,
         deletions=DeletionCache() if caches is None else caches.deletions,
-        asked_uri=version_text,
+        asked_uri=asked_uri,
         commit_lock=commit_lock,
         checks=_read_checks() if check else None,
     )

@@ -59,8 +59,8 @@ def _is_of_table(tree: Any, name: str) -> bool:
     is_single = len(tables) == 1 and tables[0].name.lower() == name.lower()
     if not isinstance(tree, sql.Select) or not is_single:
         return False
-    other_nodes = (sql.Subquery, sql.Join, sql.Lateral, sql.TableSample, sql.CTE, sql.SetOperation)
-    return not any(node is not tree for node in tree.find_all(sql.Select, *other_nodes))
+    node_types = (sql.Subquery, sql.Join, sql.Lateral, sql.TableSample, sql.CTE, sql.SetOperation)
+    return not any(node is not tree for node in tree.find_all(sql.Select, *node_types))
 
 
 def _names_of_table(tree: Any) -> set[str]:
@@ -169,7 +169,7 @@ def _is_of_values(tree: Any) -> bool:
     from sqlglot import expressions as sql
 
     aggregates = (sql.Count, sql.Min, sql.Max)
-    is_known = (
+    known_types = (
         sql.Select, sql.From, sql.Table, sql.TableAlias, sql.Identifier, sql.Column, sql.Alias,
         sql.Star, sql.Distinct, sql.Group, sql.Order, sql.Ordered, sql.Limit, sql.Offset,
         sql.Having, sql.Where, sql.Literal, sql.Paren, sql.And, sql.Or, sql.Not, sql.Is, sql.Null,
@@ -178,7 +178,7 @@ def _is_of_values(tree: Any) -> bool:
         *aggregates,
     )  # fmt: skip
     for node in tree.walk():
-        if type(node) not in is_known:
+        if type(node) not in known_types:
             return False
         if isinstance(node, sql.Star) and not isinstance(node.parent, sql.Count):
             return False
@@ -238,10 +238,10 @@ def _of_values(
     schema = dataset.schema
     if pa.types.is_floating(schema.field(column).type):
         return None
-    left_conditions, conditions = [], []
+    kept_conditions, conditions = [], []
     for part in parts:
         if _is_only_of(part, column):
-            left_conditions.append(part)
+            kept_conditions.append(part)
             continue
         condition = _condition_of(part, tables, schema)
         if condition is None:
@@ -250,7 +250,7 @@ def _of_values(
     counts = indexed_value_counts(dataset, column, " AND ".join(conditions) or None)
     if counts is None:
         return None
-    return _statement(tree, counts[0].rename_columns([column, _WEIGHT]), left_conditions, counts[1])
+    return _statement(tree, counts[0].rename_columns([column, _WEIGHT]), kept_conditions, counts[1])
 
 
 def _is_only_of(part: Any, column: str) -> bool:
@@ -281,11 +281,12 @@ def _of_bounds(dataset: LanceDataset, tree: Any, columns: set[str]) -> IndexedSt
         bounds = search.value_range(column)
         if bounds is None or bounds.has_nan:
             return None
-        bounded = [
+        own_aggregates = [
             aggregate for aggregate in aggregates if aggregate.this.name.lower() == column.lower()
         ]
         ends = {
-            bounds.low if isinstance(aggregate, sql.Min) else bounds.high for aggregate in bounded
+            bounds.low if isinstance(aggregate, sql.Min) else bounds.high
+            for aggregate in own_aggregates
         }
         if None in ends:
             return None

@@ -330,8 +330,8 @@ class PageItems:
         ends = np.cumsum(self.num_items)
         first = np.repeat((ends - self.num_items).astype(np.uint32), self.num_values)
         most = np.repeat(self.num_items.astype(np.uint32), self.num_values)
-        shifted_ends = np.where(own < most, own.astype(np.uint32) + first, np.uint32(_U32_MAX))
-        return FixedWidth(32, indices.num_values, shifted_ends.view(np.uint8))
+        shifted_indices = np.where(own < most, own.astype(np.uint32) + first, np.uint32(_U32_MAX))
+        return FixedWidth(32, indices.num_values, shifted_indices.view(np.uint8))
 
 
 @dataclass(frozen=True, slots=True)

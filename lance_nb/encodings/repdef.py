@@ -490,8 +490,8 @@ def _list_layer(entries: Entries, array: pa.Array) -> tuple[Entries, pa.Array]:
     coded = _item_layer(entries, nulls_of(array))
     codes = coded.codes
     if codes is not None:
-        is_filled = (codes if entries.visible is None else codes[entries.visible]) != 0
-        counts[is_filled] = 0
+        is_vacant = (codes if entries.visible is None else codes[entries.visible]) != 0
+        counts[is_vacant] = 0
     coded = replace(coded, lists=(*entries.lists, True))
     if counts.size and not int(counts.min()):
         marked, hit = _coded(coded, counts == 0, 2 * layer + 2)

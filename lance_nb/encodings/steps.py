@@ -54,9 +54,7 @@ def together(decoders: Sequence[Steps[T]]) -> Steps[list[T]]:
         _advance(number, decoder, None, waiting, results)
     while waiting:
         requests = list(waiting.items())
-        arrays = yield [
-            ranges_of_request for _, ranges_ in requests for ranges_of_request in ranges_
-        ]
+        arrays = yield [file_range for _, ranges_ in requests for file_range in ranges_]
         waiting = {}
         position = 0
         for number, ranges_of_request in requests:

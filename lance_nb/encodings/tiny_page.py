@@ -65,10 +65,10 @@ def encode_tiny(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) ->
         values, single = _fixed(leaf, bits // 8)
     elif kind in _TEXTS:
         bits = 0
-        block = _texts(leaf)
-        if block is None:
+        encoded = _texts(leaf)
+        if encoded is None:
             return None
-        values, single = block
+        values, single = encoded
     else:
         return None
     if single is not None and definition is None and options.has_large_chunks:

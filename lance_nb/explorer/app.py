@@ -258,8 +258,8 @@ class DatabaseExplorer(Explorer):
 
     def _tables_screen(self) -> dict[str, Any]:
         tables = self._open_tables()
-        screen = {"error": None, "tables": tables.to_json(), "code": tables.code()}
-        return screen | {"locked": None, "io": None}
+        state = {"error": None, "tables": tables.to_json(), "code": tables.code()}
+        return state | {"locked": None, "io": None}
 
     def _handlers(self) -> dict[str, Handler]:
         if self._tables is None:

@@ -124,7 +124,7 @@ def take_snapshot(
 def _places(dataset: Source, versions: Sequence[int | str] | None) -> list[Place]:
     if versions is not None:
         opened = (refs.resolve(dataset, str(version)) for version in list(versions)[:MAX_VERSIONS])
-        return list(dict.fromkeys((opened.branch, opened.version) for opened in opened))
+        return list(dict.fromkeys((source.branch, source.version) for source in opened))
     own = [(dataset.branch, number) for number in reversed(dataset.version_numbers()[-_NEWEST:])]
     tags = list(_readable_tags(dataset).values())[:MAX_REFS]
     tagged = [(tag_record["branch"], tag_record["version"]) for tag_record in tags]
@@ -177,10 +177,10 @@ def _version_requests(place: Place, *, profiled: bool) -> Iterator[tuple[str, di
 
 
 def _keep_shown(
-    snapshot: Snapshot, session: Session, handlers: dict[str, Handler], place_here: Place
+    snapshot: Snapshot, session: Session, handlers: dict[str, Handler], current_place: Place
 ) -> None:
     """Record the answers about the version shown only, and about all refs."""
-    branch, version = place_here
+    branch, version = current_place
     place_args = {"branch": branch, "version": version}
     opened = getattr(session.dataset, "opened", None)
     ids = [] if opened is None else opened[1].manifest.fragments.counts().ids[:MAX_FRAGMENTS]
@@ -188,7 +188,7 @@ def _keep_shown(
         _keep_answer(
             snapshot,
             handlers,
-            place_here,
+            current_place,
             "storage.fragment",
             place_args | {"fragment": fragment},
             fragment,

@@ -94,8 +94,8 @@ class _Shown:
 
     def has_cells_of(self, plan: MergePlan, form: MergeForm) -> bool:
         """Whether another plan differs in nothing but what was chosen of the cells in conflict."""
-        ends = [(plan.base, plan.source, plan.target) for plan in (self.plan, plan)]
-        forms = [replace(form, choices=None) for form in (self.form, form)]
+        ends = [(compared.base, compared.source, compared.target) for compared in (self.plan, plan)]
+        forms = [replace(compared, choices=None) for compared in (self.form, form)]
         return ends[0] == ends[1] and forms[0] == forms[1]
 
 
@@ -207,11 +207,9 @@ def logged(session: Session, merge: Handler) -> Handler:
             answer = job.work(progress)
             place = answer.result["place"]
             committed = place["branch"], place["version"]
-            error_words = text.line(answer.result["words"].partition(": ")[2], 200)
+            title = text.line(answer.result["words"].partition(": ")[2], 200)
             log = operations_log_of(session.dataset.uri)
-            log.record(
-                error_words, answer.result["code"], RestoreUndo(*committed, error_words), committed
-            )
+            log.record(title, answer.result["code"], RestoreUndo(*committed, title), committed)
             return answer
 
         return Job(work)
@@ -243,12 +241,12 @@ def _form_of(args: Mapping[str, Any], last: _Shown | None) -> MergeForm:
     return MergeForm(kind, source, target, options, _choices(args.get("choices"), last))
 
 
-def _choices(texts: object, last: _Shown | None) -> tuple[CellChoice, ...] | None:
-    if texts is None:
+def _choices(choices: object, last: _Shown | None) -> tuple[CellChoice, ...] | None:
+    if choices is None:
         return None
-    if not isinstance(texts, list) or len(texts) > MAX_CHOICES:
+    if not isinstance(choices, list) or len(choices) > MAX_CHOICES:
         raise InvalidInputError(f"at most {MAX_CHOICES:,} choices: choose by column or for all")
-    return tuple(_choice(choice, last) for choice in texts)
+    return tuple(_choice(choice, last) for choice in choices)
 
 
 def _choice(given_choice: object, last: _Shown | None) -> CellChoice:
@@ -326,8 +324,8 @@ def _source(dataset: LanceDataset, source: str) -> str | Place:
 
 
 def _place(dataset: LanceDataset, source: str) -> Place:
-    place = refs.resolve(dataset, source)
-    return place.branch, place.version
+    resolved = refs.resolve(dataset, source)
+    return resolved.branch, resolved.version
 
 
 def _check_target(dataset: LanceDataset, plan: MergePlan) -> None:

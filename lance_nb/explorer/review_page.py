@@ -117,21 +117,21 @@ class _Page:
         parts += [_note(f"A comment was left out: {problem}") for problem in review.problems]
         return "\n".join(parts)
 
-    def _cells(self, table: Json) -> str:
-        if not table["rows"]:
+    def _cells(self, section: Json) -> str:
+        if not section["rows"]:
             return _note("No row has changed values.")
         rows = [
             (_cell(_text(row["place"])), _cell(_text(row["column"])),
              _cell(self._value(row["before"], "del"), "old"),
              _cell(self._value(row["after"], "ins"), "new"))
-            for row in table["rows"]
+            for row in section["rows"]
         ]  # fmt: skip
-        more = _note(f"The first {MAX_ROWS} rows are shown.") if table["is_more"] else ""
+        more = _note(f"The first {MAX_ROWS} rows are shown.") if section["is_more"] else ""
         return _table(("row", "column", "before", "after"), rows) + more
 
-    def _rows(self, table: Json) -> str:
+    def _rows(self, section: Json) -> str:
         parts = []
-        for kind, look in zip(table["kinds"], ("new", "old"), strict=True):
+        for kind, look in zip(section["kinds"], ("new", "old"), strict=True):
             if not kind["rows"]:
                 continue
             rows = [[_cell(self._value(value), look) for value in row] for row in kind["rows"]]
@@ -184,7 +184,7 @@ def _schema(table: Json) -> str:
     return _table(table["columns"], rows)
 
 
-def _drift(table: Json) -> str:
+def _drift(section: Json) -> str:
     rows = [
         [
             _cell(_text(column["name"])),
@@ -192,20 +192,20 @@ def _drift(table: Json) -> str:
             _cell(_text(column["before"])),
             _cell(_text(column["after"])),
         ]
-        for column in table["columns"]
+        for column in section["columns"]
     ]
     if not rows:
         return _note("The versions have no column in common.")
     return _table(("column", "stability index", "before", "after"), rows)
 
 
-def _checks(table: Json) -> str:
-    if not table["outcomes"]:
+def _checks(section: Json) -> str:
+    if not section["outcomes"]:
         return _note("The target has no expectations.")
     rows = [
         [f'<td class="{outcome["status"]}">{_text(outcome["status"])}</td>',
          _cell(_text(outcome["statement"])), _cell(_text(outcome["detail"]))]
-        for outcome in table["outcomes"]
+        for outcome in section["outcomes"]
     ]  # fmt: skip
     return _table(("status", "expectation", "detail"), rows)
 

@@ -210,10 +210,10 @@ class RowOrderCache:
 
     def columns(self, key: object) -> ColumnChoice:
         """Return a choice of columns by its key. Raises InvalidInputError if it was evicted."""
-        names = self._known(key)[1]
-        if not isinstance(names, ColumnChoice):
+        choice = self._known(key)[1]
+        if not isinstance(choice, ColumnChoice):
             raise InvalidInputError("this choice of columns is no longer cached: choose them again")
-        return names
+        return choice
 
     def keep_vector(self, query: NearestQuery) -> str:
         """Keep a query vector and return its key."""
@@ -223,7 +223,7 @@ class RowOrderCache:
         self._made += 1
         key = f"{letter}{self._made}"
         self._kept[key] = (where, value)
-        same = [key for key in self._kept if key.startswith(letter)]
+        same = [kept_key for kept_key in self._kept if kept_key.startswith(letter)]
         for old in same[:-MAX_KEPT]:
             del self._kept[old]
         return key

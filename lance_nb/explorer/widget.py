@@ -421,10 +421,10 @@ def lost_version(dataset: Source) -> dict[str, Any]:
 
 def mark_of(names: RefNames) -> str:
     """Return a short text that tells two states of the names apart."""
-    mark = repr(
+    state_text = repr(
         (len(names.numbers), names.numbers[-1:], names.branches, sorted(names.tags.items()))
     )
-    return hashlib.blake2b(mark.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return hashlib.blake2b(state_text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 class HeaderHandlers:

@@ -50,12 +50,11 @@ def fit_blobs(array: pa.Array, path: str) -> pa.Array:
         fields = {name: array.field(index) for index, name in enumerate(names)}
     else:
         raise SchemaMismatchError(f"column {path!r} has type {kind}, but it holds blobs")
-    for name, array_of_field in fields.items():
+    for name, child in fields.items():
         position = BLOB_INPUT.get_field_index(name)
-        if position < 0 or array_of_field.type != BLOB_INPUT.field(position).type:
+        if position < 0 or child.type != BLOB_INPUT.field(position).type:
             raise SchemaMismatchError(
-                f"column {path!r} holds blobs, which have no field {name!r} of type "
-                f"{array_of_field.type}"
+                f"column {path!r} holds blobs, which have no field {name!r} of type {child.type}"
             )
     return blob_values(fields, nulls_of(array), len(array))
 

@@ -102,12 +102,12 @@ def _check_version(field: Field, file_version: tuple[int, int]) -> None:
                 f"column {name!r}: {feature} need data_storage_version 2.2, not "
                 f"{version_name(file_version)}"
             )
-    below = [type_name.logical_type for type_name in field.walk() if type_name is not field]
+    below = [part.logical_type for part in field.walk() if part is not field]
     if is_fixed_list and any(type_name in _LISTS for type_name in below):
         raise NotSupportedError(f"column {name!r}: lists inside fixed-size lists of structs")
-    if any(fixed_size_struct_dimension(field_) is not None for field_ in below):
+    if any(fixed_size_struct_dimension(type_name) is not None for type_name in below):
         raise NotSupportedError(f"column {name!r}: fixed-size lists of structs inside other fields")
-    if any(field.logical_type == STRUCT and not field.children for field in field.walk()) and below:
+    if any(part.logical_type == STRUCT and not part.children for part in field.walk()) and below:
         raise NotSupportedError(
             f"column {name!r}: structs without fields inside other fields need "
             "data_storage_version 2.0"

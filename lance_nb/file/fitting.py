@@ -55,7 +55,7 @@ def check_nulls(array: pa.Array, field: Field, first_row: int = 0) -> None:
 
 def has_required(field: Field) -> bool:
     """Return whether any part of the field must not be null."""
-    return any(not field.nullable for field in field.walk())
+    return any(not part.nullable for part in field.walk())
 
 
 def _fit(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:
@@ -100,13 +100,13 @@ def _fit_struct(array: pa.Array, field: Field, type_: pa.DataType, path: str) ->
     if extra:
         raise SchemaMismatchError(f"column {path!r} has a field {extra[0]!r} that is not expected")
     children = []
-    for child, child_type in zip(field.children, type_, strict=True):
+    for child, child_field in zip(field.children, type_, strict=True):
         below = f"{path}.{child.name}"
         if child.name in names:
             child_array = array.field(names.index(child.name))
-            children.append(_fit(child_array, child, child_type.type, below))
+            children.append(_fit(child_array, child, child_field.type, below))
         elif child.nullable:
-            children.append(pa.nulls(len(array), child_type.type))
+            children.append(pa.nulls(len(array), child_field.type))
         else:
             raise SchemaMismatchError(f"column {below!r} is missing, and must not be null")
     nulls = nulls_of(array)
@@ -178,7 +178,7 @@ def _check_nulls(array: pa.Array, field: Field, path: str, rows: np.ndarray) -> 
 def _inside(
     array: pa.Array, position: int, valid: np.ndarray | None, rows: np.ndarray
 ) -> tuple[pa.Array, np.ndarray]:
-    """Return the children of the slots that are kept, and the row of each."""
+    """Return the children of the valid slots (None: all), and the row of each."""
     type_ = array.type
     if pa.types.is_struct(type_):
         child = array.field(position)

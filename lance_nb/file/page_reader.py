@@ -172,7 +172,7 @@ def fetch(
             start = part.metadata.buffer_offsets[span.buffer]
             ranges.append((start + span.start, start + span.stop))
     arrays = iter(source.arrays(ranges))
-    return [_buffers_of(span, [next(arrays) for _ in span]) for span in spans]
+    return [_buffers_of(page_spans, [next(arrays) for _ in page_spans]) for page_spans in spans]
 
 
 def _buffers_of(spans: Sequence[Span], arrays: Sequence[np.ndarray]) -> dict[int, PageBuffer]:
@@ -226,12 +226,12 @@ class PageRun:
 
     def buffers(self, source: FileSource) -> dict[int, PageBuffer]:
         """View the bytes of the pages in a mapped file; the share of the wanted rows is counted."""
-        part = self.parts[0] if len(self.parts) == 1 else None
-        requests = len(part.metadata.buffer_sizes) if part else 1
+        only_part = self.parts[0] if len(self.parts) == 1 else None
+        requests = len(only_part.metadata.buffer_sizes) if only_part else 1
         whole = self.whole_bytes
         source.count_view(whole, self._share(whole), requests)
-        if part:
-            return whole_buffers(source, part)
+        if only_part:
+            return whole_buffers(source, only_part)
         last = self.parts[-1].metadata
         stop = last.buffer_offsets[_CHUNKS] + last.buffer_sizes[_CHUNKS]
         (data,) = source.views([(self.parts[0].metadata.buffer_offsets[_CHUNKS], stop)])

@@ -138,11 +138,11 @@ class FileReader:
         if not any(leaf.children for leaf in leaves):
             return self._read_leaves(leaves, owners, rows, num_rows)
         written = [self._as_written(leaf) for leaf in leaves]
-        parts = self._read_leaves(written, owners, rows, num_rows)
+        parts_by_leaf = self._read_leaves(written, owners, rows, num_rows)
         return {
             leaf.field_id: [
                 LeafPart(part.levels, narrowed(part.values, stored, leaf))
-                for part in parts[leaf.field_id]
+                for part in parts_by_leaf[leaf.field_id]
             ]
             for stored, leaf in zip(written, leaves, strict=True)
         }

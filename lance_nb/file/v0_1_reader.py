@@ -134,7 +134,7 @@ class LegacyReader:
         An id that the file does not know stands where the field does in the file's schema.
         """
         ids = [field.id for field in self.schema.walk()]
-        own = {field: field for field in fields}
+        own = {field_id: field_id for field_id in fields}
         if not own.keys() <= set(ids) and len(fields) == len(ids):
             pairs = zip(fields, sorted(ids), strict=True)
             own.update((field_id, mine) for field_id, mine in pairs if field_id not in ids)
@@ -258,12 +258,12 @@ class LegacyPages:
         page = self._page(leaf.field_id, batch)
         keys = decode_values(type_, page, rows, self._file(), nullable=leaf.nullable)
         if not pa.types.is_dictionary(type_):
-            block = yield from keys
-            return to_arrow(_plain(block), type_, block.validity)
-        block, items = yield from together(
+            decoded = yield from keys
+            return to_arrow(_plain(decoded), type_, decoded.validity)
+        decoded, items = yield from together(
             [keys, self._dictionary(leaf.field_id, type_.value_type)]
         )
-        return _looked_up(block, items, type_)
+        return _looked_up(decoded, items, type_)
 
     def _check_struct(self, field_id: int) -> None:
         """Refuse bytes where descriptions of blobs are wanted: 0.1 files know no blobs."""
@@ -368,8 +368,8 @@ def _fixed(type_: pa.DataType, page: LegacyPage, rows: Rows, file: Region) -> St
     if bits == 1:
         data = yield from read_bits(region, rows.starts, rows.stops)
         return Values(FixedWidth(1, rows.num_rows, data))
-    ranges = scaled(rows, bits // 8)
-    data = yield from read_ranges(region, ranges.starts, ranges.stops)
+    byte_rows = scaled(rows, bits // 8)
+    data = yield from read_ranges(region, byte_rows.starts, byte_rows.stops)
     return Values(FixedWidth(bits, rows.num_rows, aligned(data, bits // 8)))
 
 
@@ -380,8 +380,8 @@ def _strings(page: LegacyPage, rows: Rows, file: Region, *, nullable: bool) -> S
     starts, stops = yield from _bounds(num_positions, 8, rows, _from(file, page))
     offsets: Ints = np.zeros(stops.size + 1, np.int64)
     np.cumsum(stops - starts, out=offsets[1:])
-    ranges = merged(starts, stops)
-    data = yield from read_ranges(file, ranges.starts, ranges.stops)
+    byte_rows = merged(starts, stops)
+    data = yield from read_ranges(file, byte_rows.starts, byte_rows.stops)
     valid = stops > starts
     validity = None if not nullable or bool(valid.all()) else valid
     return Values(VariableWidth(rows.num_rows, offsets, data), validity)
@@ -444,8 +444,8 @@ def read_statistics(source: FileSource, metadata: LegacyMetadata) -> pa.Table | 
     for field, arrow in zip(schema, schema.to_arrow(), strict=True):
         if not field.name.isdigit() or not pa.types.is_struct(arrow.type):
             continue
-        leaves = pages.read_leaves(list(leaves_of(field, arrow.type, owners)), rows)
-        column = assemble(field, arrow.type, leaves, num_rows)
+        parts_by_leaf = pages.read_leaves(list(leaves_of(field, arrow.type, owners)), rows)
+        column = assemble(field, arrow.type, parts_by_leaf, num_rows)
         if len(column) != num_rows:
             place = f"statistics of field {field.name}"
             raise CorruptFileError(

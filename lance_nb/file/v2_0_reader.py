@@ -118,14 +118,14 @@ class ArrayReader:
         lists: dict[int, ListLevel] = {}
         depth = 0
         while any(depth < len(leaf.ancestors) for leaf in leaves):
-            ranges_by_page = {}
+            rows_by_list = {}
             for leaf in leaves:
                 if depth < len(leaf.ancestors) and is_list(leaf.ancestors[depth][1], leaf.name):
                     above = rows_below(leaf, lists, rows, depth)
-                    ranges_by_page[leaf.ancestors[depth][0]] = (leaf.name, above)
+                    rows_by_list[leaf.ancestors[depth][0]] = (leaf.name, above)
             decoders = []
             counts = []
-            for field_id, (name, above) in ranges_by_page.items():
+            for field_id, (name, above) in rows_by_list.items():
                 if field_id not in owners or owners[field_id] < 0:
                     place = f"column {name!r}"
                     raise CorruptFileError(self._source.path, None, "a list column", "none", place)
@@ -133,7 +133,7 @@ class ArrayReader:
                 decoders += mine
                 counts.append(len(mine))
             pages = iter(run(self._source, decoders))
-            for field_id, count in zip(ranges_by_page, counts, strict=True):
+            for field_id, count in zip(rows_by_list, counts, strict=True):
                 lists[field_id] = joined_pages([next(pages) for _ in range(count)])
             depth += 1
         return lists
@@ -157,11 +157,11 @@ class ArrayReader:
     def _items(self, part: PageRows, first_item: int) -> Steps[Values]:
         """Decode which items the rows have, counted from the first item of the child column."""
         page = self._page(part, keeps_dictionary=False)
-        block = yield from array_codecs.decode(part.metadata.array_encoding(), part.rows, page)
-        if not isinstance(block.block, ItemRanges):
-            raise CorruptFileError("", None, "a list encoding", type(block.block).__name__)
-        items = ItemRanges(block.block.starts + first_item, block.block.stops + first_item)
-        return Values(items, block.validity)
+        decoded = yield from array_codecs.decode(part.metadata.array_encoding(), part.rows, page)
+        if not isinstance(decoded.block, ItemRanges):
+            raise CorruptFileError("", None, "a list encoding", type(decoded.block).__name__)
+        items = ItemRanges(decoded.block.starts + first_item, decoded.block.stops + first_item)
+        return Values(items, decoded.validity)
 
     # --- leaves ---------------------------------------------------------------------------------
 

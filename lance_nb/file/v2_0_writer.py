@@ -136,10 +136,10 @@ class ArrayColumnWriter:
             return
         counts = np.concatenate(self._counts)
         nulls = None
-        if any(null is not None for null in self._nulls):
+        if any(mask is not None for mask in self._nulls):
             pairs = zip(self._nulls, self._counts, strict=True)
             nulls = np.concatenate(
-                [np.zeros(rows.size, bool) if nulls is None else nulls for nulls, rows in pairs]
+                [np.zeros(rows.size, bool) if mask is None else mask for mask, rows in pairs]
             )
         self._add_page(encode_lists(counts, nulls), counts.size)
         self._counts, self._nulls, self._waiting_bytes = [], [], 0

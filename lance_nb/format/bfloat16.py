@@ -67,9 +67,9 @@ class BFloat16:
         """
         if len(bytes) != _WIDTH:
             raise InvalidInputError(f"a bfloat16 has 2 bytes, not {len(bytes)}")
-        array = cls.__new__(cls)
-        array._bits = int.from_bytes(bytes, "little")  # noqa: SLF001
-        return array
+        number = cls.__new__(cls)
+        number._bits = int.from_bytes(bytes, "little")  # noqa: SLF001
+        return number
 
     def as_float(self) -> float:
         """Return the number as a float, which holds it exactly."""
@@ -159,10 +159,10 @@ class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]
 
     def __str__(self) -> str:
         if len(self) <= 2 * _SHOWN + 1:
-            lines = [f"  {text}" for text in self.to_pylist()]
+            lines = [f"  {number}" for number in self.to_pylist()]
             return "[\n" + ",\n".join(lines) + "\n]"
-        first = [f"  {text}" for text in self[:_SHOWN].to_pylist()]
-        last = [f"  {text}" for text in self[-_SHOWN:].to_pylist()]
+        first = [f"  {number}" for number in self[:_SHOWN].to_pylist()]
+        last = [f"  {number}" for number in self[-_SHOWN:].to_pylist()]
         return "[\n" + ",\n".join([*first, "...", *last]) + "\n]"
 
 

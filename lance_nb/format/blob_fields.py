@@ -67,7 +67,7 @@ def is_blob(field: Field) -> bool:
 
 def holds_blobs(field: Field) -> bool:
     """Return whether a field is a blob, or has one inside."""
-    return any(is_blob(field) for field in field.walk())
+    return any(is_blob(part) for part in field.walk())
 
 
 def descriptor_field(field: Field) -> Field:

@@ -200,27 +200,31 @@ def check_name(name: str) -> str:
 
 def checked(expectation: Expectation) -> Expectation:
     """Return the expectation if its values make sense. Raises InvalidInputError."""
-    draft, name = expectation, expectation.name
-    if len(draft.to_json()) > TEXT_CHARS_MAX:
+    name = expectation.name
+    if len(expectation.to_json()) > TEXT_CHARS_MAX:
         raise InvalidInputError(
             f"expectation {name!r} is longer than {TEXT_CHARS_MAX:,} characters"
         )
-    if draft.kind == "check" and not draft.sql.strip():
+    if expectation.kind == "check" and not expectation.sql.strip():
         raise InvalidInputError(f"expectation {name!r}: the condition is empty")
-    if draft.kind == "unique" and (
-        not draft.columns or len(set(draft.columns)) < len(draft.columns)
+    if expectation.kind == "unique" and (
+        not expectation.columns or len(set(expectation.columns)) < len(expectation.columns)
     ):
         raise InvalidInputError(f"expectation {name!r}: name one or more different columns")
-    if draft.kind == "row_count":
-        bounds = [bound for bound in (draft.minimum, draft.maximum) if bound is not None]
+    if expectation.kind == "row_count":
+        bounds = [
+            bound for bound in (expectation.minimum, expectation.maximum) if bound is not None
+        ]
         if not bounds or min(bounds) < 0 or bounds != sorted(bounds):
             raise InvalidInputError(
                 f"expectation {name!r}: give a minimum, a maximum or both, at least 0 and the "
                 "minimum not above the maximum"
             )
-    if draft.kind == "drift" and not (math.isfinite(draft.limit) and draft.limit > 0):
+    if expectation.kind == "drift" and not (
+        math.isfinite(expectation.limit) and expectation.limit > 0
+    ):
         raise InvalidInputError(f"expectation {name!r}: the limit must be a number above 0")
-    return draft
+    return expectation
 
 
 def free_name(statement: str, taken: Mapping[str, Any] | set[str]) -> str:

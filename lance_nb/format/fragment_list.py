@@ -223,8 +223,8 @@ class FragmentList(Sequence[Fragment]):
             if fragment is not None
         ]
         data = [fragment.to_bytes() for fragment in new if fragment is not None]
-        for position, value in zip(put, data, strict=True):
-            raw[position] = value
+        for position, fragment_data in zip(put, data, strict=True):
+            raw[position] = fragment_data
         removed = sorted(set(positions) - set(put))
         if removed:
             dropped = set(removed)
@@ -300,8 +300,8 @@ def _checked(counts: FragmentCounts, path: str) -> FragmentCounts:
     if not len(counts.ids):
         return counts
     if int(counts.ids.max()) > U32_MAX:
-        ids_text = f"fragment id {int(counts.ids.max())}"
-        raise CorruptFileError(path, None, "32-bit fragment ids", ids_text)
+        id_text = f"fragment id {int(counts.ids.max())}"
+        raise CorruptFileError(path, None, "32-bit fragment ids", id_text)
     for column in (counts.physical_rows, counts.num_deleted_rows, counts.size_bytes):
         total = float(column.sum(dtype=np.float64))
         if total >= _SUM_MAX:

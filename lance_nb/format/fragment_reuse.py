@@ -147,11 +147,11 @@ def with_entry(details: bytes, version: int, groups: Iterable[MovedGroup]) -> by
     """Return the details (b"" for none) with one more entry. Raises NotSupportedError."""
     message = _inline(details)
     entry = message.inline.legacy_versions.add(dataset_version=version)
-    for rewrite_group in groups:
-        group = entry.groups.add(changed_row_addrs=rewrite_group.row_addrs)
+    for moved_group in groups:
+        group = entry.groups.add(changed_row_addrs=moved_group.row_addrs)
         for digests, fragments in (
-            (group.old_fragments, rewrite_group.old_fragments),
-            (group.new_fragments, rewrite_group.new_fragments),
+            (group.old_fragments, moved_group.old_fragments),
+            (group.new_fragments, moved_group.new_fragments),
         ):
             for part in fragments:
                 digests.add(
@@ -183,15 +183,15 @@ def entries(details: bytes) -> list[bytes]:
     ]
 
 
-def with_newest_entries(details: bytes, other_entries: Iterable[bytes]) -> bytes:
-    """Return ``details`` with the newest entry of each of ``other_entries`` added.
+def with_newest_entries(details: bytes, concurrent_details: Iterable[bytes]) -> bytes:
+    """Return ``details`` with the newest entry of each of ``concurrent_details`` added.
 
-    ``other_entries`` are the details of rewrites that were committed concurrently. Raises
+    ``concurrent_details`` are the details of rewrites that were committed concurrently. Raises
     NotSupportedError.
     """
     message = _inline(details)
-    for entry in other_entries:
-        entries = _inline(entry).inline.legacy_versions
+    for newer_details in concurrent_details:
+        entries = _inline(newer_details).inline.legacy_versions
         if entries:
             newest = max(entries, key=lambda entry: entry.dataset_version)
             message.inline.legacy_versions.add().CopyFrom(newest)
@@ -210,8 +210,8 @@ def without_cleaned_entries(details: bytes, cleaned: Iterable[bytes]) -> bytes:
         return details
     numbers = [entry.dataset_version for entry in entries]
     oldest = min(numbers)
-    for cleaned_ids in cleaned:
-        left = [entry.dataset_version for entry in _inline(cleaned_ids).inline.legacy_versions]
+    for cleaned_details in cleaned:
+        left = [entry.dataset_version for entry in _inline(cleaned_details).inline.legacy_versions]
         oldest = max(oldest, min(left)) if left else max(numbers)
     remaining = [entry for entry in entries if entry.dataset_version >= oldest]
     result = pb.FragmentReuseIndexDetails()
@@ -229,8 +229,8 @@ def moves(details: bytes) -> list[tuple[set[int], set[int]]]:
     )
     return [
         (
-            {new_fragment.id for new_fragment in group.old_fragments},
-            {new_fragment.id for new_fragment in group.new_fragments},
+            {fragment.id for fragment in group.old_fragments},
+            {fragment.id for fragment in group.new_fragments},
         )
         for entry in entries
         for group in entry.groups
@@ -262,8 +262,8 @@ def moves_of(entry: bytes) -> list[tuple[set[int], set[int]]]:
     groups = parse(pb.FragmentReuseIndexDetails.Version, entry, "").groups
     return [
         (
-            {new_fragment.id for new_fragment in group.old_fragments},
-            {new_fragment.id for new_fragment in group.new_fragments},
+            {fragment.id for fragment in group.old_fragments},
+            {fragment.id for fragment in group.new_fragments},
         )
         for group in groups
     ]

@@ -55,8 +55,8 @@ _SALTS = np.array(
 )  # fmt: skip
 # The constants of XXH64.
 _P1, _P2, _P3, _P4, _P5 = (
-    np.uint64(data)
-    for data in (
+    np.uint64(constant)
+    for constant in (
         0x9E3779B185EBCA87,
         0xC2B2AE3D27D4EB4F,
         0x165667B19E3779F9,

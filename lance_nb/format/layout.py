@@ -123,7 +123,7 @@ def list_numbers(names: Iterable[str], folder: str = VERSIONS) -> tuple[list[int
     new = [_U64_MAX - int(stem) for stem in stems]
     new = sorted(version for version in new if 0 <= version < DETACHED_BIT)
     short = (parse_manifest_name(name) for name in names if len(name) < _V2_LENGTH)
-    old = sorted(name.version for name in short if name is not None and not name.detached)
+    old = sorted(parsed.version for parsed in short if parsed is not None and not parsed.detached)
     if old and new:
         raise _mixed(folder)
     return (old, NamingScheme.V1) if old else (new, NamingScheme.V2)

@@ -413,9 +413,9 @@ def message_position(tail: memoryview, file_size: int, path: str) -> int:
     ``tail`` is the end of the file, at least 16 bytes unless the file is shorter.
     """
     if file_size > FILE_BYTES_MAX:
-        position_text = f"{file_size} bytes"
+        size_text = f"{file_size} bytes"
         raise CorruptFileError(
-            path, None, f"a manifest of at most {FILE_BYTES_MAX} bytes", position_text
+            path, None, f"a manifest of at most {FILE_BYTES_MAX} bytes", size_text
         )
     smallest = FOOTER.size + _LENGTH.size
     if file_size < smallest or len(tail) < min(FOOTER.size, file_size):

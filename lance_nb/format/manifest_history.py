@@ -355,25 +355,32 @@ class ManifestFiles:
         The changes are the files that appeared, and those that vanished.
         """
         before = self._fragments[num_kept:]
-        files_by_uuid = dict(zip(before, self._names[num_kept:], strict=True))
+        files_by_fragment = dict(zip(before, self._names[num_kept:], strict=True))
         after = set(added)
-        is_repeated = len(files_by_uuid) < len(before) or len(after) < len(added)
+        is_repeated = len(files_by_fragment) < len(before) or len(after) < len(added)
         vanished = [
-            file for uuid, files in files_by_uuid.items() if uuid not in after for file in files
+            file
+            for fragment, files in files_by_fragment.items()
+            if fragment not in after
+            for file in files
         ]
         appeared: list[NamedFile] = []
         names = []
         for fragment in added:
-            files = files_by_uuid.get(fragment)
+            files = files_by_fragment.get(fragment)
             if files is None:
-                files = files_by_uuid[fragment] = files_of(fragment, path)
+                files = files_by_fragment[fragment] = files_of(fragment, path)
                 appeared += files
             names.append(files)
         if is_repeated:
             # Only damaged manifests have a fragment more than once: count each.
             was, now = Counter(before), Counter(added)
-            vanished = [file for uuid in (was - now).elements() for file in files_by_uuid[uuid]]
-            appeared = [file for uuid in (now - was).elements() for file in files_by_uuid[uuid]]
+            vanished = [
+                file for fragment in (was - now).elements() for file in files_by_fragment[fragment]
+            ]
+            appeared = [
+                file for fragment in (now - was).elements() for file in files_by_fragment[fragment]
+            ]
         data = None if section is None else section.data
         if data != self._section:
             indices = tuple(_indices(data or b"", path))

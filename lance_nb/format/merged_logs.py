@@ -68,16 +68,16 @@ def merged_logs(details: bytes, path: str = "") -> tuple[MergedLog, ...]:
 def with_merged_logs(details: bytes, logs: Iterable[MergedLog], path: str = "") -> bytes:
     """Return the details with the logs recorded; the higher generation of a shard wins."""
     message = parse(pb.MemWalIndexDetails, details, path)
-    logs_by_shard = {
+    entries_by_shard = {
         MergedLog.from_pb(compacted_sstable, path).shard_id: compacted_sstable
         for compacted_sstable in message.compacted_sstables
     }
     for log in logs:
-        if log.shard_id in logs_by_shard:
-            entry = logs_by_shard[log.shard_id]
+        if log.shard_id in entries_by_shard:
+            entry = entries_by_shard[log.shard_id]
             entry.generation = max(entry.generation, log.generation)
         else:
-            entry = logs_by_shard[log.shard_id] = message.compacted_sstables.add()
+            entry = entries_by_shard[log.shard_id] = message.compacted_sstables.add()
             log.write_to(entry)
     return message.SerializeToString()
 

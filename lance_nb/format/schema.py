@@ -163,15 +163,15 @@ class Schema:
     def project_by_ids(self, field_ids: Iterable[int]) -> Schema:
         """Return the schema of the fields with these ids, with the parents that lead to them."""
         leaves = [self._by_id[field_id] for field_id in field_ids if field_id in self._by_id]
-        leaf_ids = {id(leaf) for leaf in leaves}
-        passed = set(leaf_ids)
+        wanted_ids = {id(leaf) for leaf in leaves}
+        passed = set(wanted_ids)
         for leaf in leaves:
             parent = self._by_id.get(leaf.parent_id)
             while parent is not None and id(parent) not in passed:
                 passed.add(id(parent))
                 parent = self._by_id.get(parent.parent_id)
         top_fields = [top for top in self.fields if id(top) in passed]
-        return Schema(tuple(_prune(top, leaf_ids, passed) for top in top_fields), self.metadata)
+        return Schema(tuple(_prune(top, wanted_ids, passed) for top in top_fields), self.metadata)
 
 
 def primary_key(schema: Schema) -> tuple[str, ...]:
@@ -215,21 +215,21 @@ def _problem_of_key(path: tuple[Field, ...]) -> str | None:
         return "lies inside of a list or map"
     for path_field in path:
         if path_field.nullable:
-            subject = (
+            reason = (
                 "may be null"
                 if path_field is key
                 else f"its struct {path_field.name!r} may be null"
             )
-            return f"{subject}: declare it with pa.field(..., nullable=False)"
+            return f"{reason}: declare it with pa.field(..., nullable=False)"
     return None
 
 
-def _prune(top: Field, leaf_ids: set[int], passed: set[int]) -> Field:
+def _prune(top: Field, wanted_ids: set[int], passed: set[int]) -> Field:
     """Keep the wanted fields whole and, of those only passed through, the children on the way."""
-    if id(top) in leaf_ids:
+    if id(top) in wanted_ids:
         return top
     below = (child for child in top.children if id(child) in passed)
-    return replace(top, children=tuple(_prune(child, leaf_ids, passed) for child in below))
+    return replace(top, children=tuple(_prune(child, wanted_ids, passed) for child in below))
 
 
 def _ignoring_case(fields: Iterable[Field], name: str) -> Field | None:

@@ -118,8 +118,8 @@ def _type_to_json(arrow: pa.DataType, depth: int) -> dict[str, Any]:
 
 
 def _texts(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
-    return {key.decode("utf-8", "replace"): entry.decode("utf-8", "replace")
-            for key, entry in metadata.items()}  # fmt: skip
+    return {key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+            for key, value in metadata.items()}  # fmt: skip
 
 
 # --- from JSON ------------------------------------------------------------------------------------

@@ -141,8 +141,8 @@ def _count_files(
     size_bytes = np.zeros(len(owner), np.int64)
     odd_files = np.zeros(len(owner), np.bool_)
     for fields in _walk(data, np.arange(len(owner)), start, start + size, odd_files):
-        owners, value, _ = fields.pick(6, 0)
-        size_bytes[owners] = value
+        file_numbers, value, _ = fields.pick(6, 0)
+        size_bytes[file_numbers] = value
     # A sum may wrap around: sizes that large are left to Python's integers.
     odd_files |= size_bytes >= 1 << 48
     odd[owner[odd_files]] = True
@@ -156,8 +156,8 @@ def _count_deletions(
     counts[DELETIONS, owner] = 1
     odd_files = np.zeros(len(owner), np.bool_)
     for fields in _walk(data, np.arange(len(owner)), start, start + size, odd_files):
-        owners, value, _ = fields.pick(4, 0)
-        counts[DELETED, owner[owners]] = value
+        file_numbers, value, _ = fields.pick(4, 0)
+        counts[DELETED, owner[file_numbers]] = value
     odd[owner[odd_files]] = True
 
 
@@ -189,9 +189,9 @@ def _walk(
         fine = (tag < 0x80) & ((wire == 0) | (wire == 2)) & (value >= 0) & (following <= stop)
         if not fine.all():
             odd[owner[~fine]] = True
-            rows = np.flatnonzero(fine)
-            owner, stop, tag, wire = owner[rows], stop[rows], tag[rows], wire[rows]
-            value, after, following = value[rows], after[rows], following[rows]
+            intact = np.flatnonzero(fine)
+            owner, stop, tag, wire = owner[intact], stop[intact], tag[intact], wire[intact]
+            value, after, following = value[intact], after[intact], following[intact]
         yield _Fields(owner, tag >> 3, wire, value, after)
         cursor = following
     else:

@@ -42,7 +42,7 @@ class MapChange:
     is_whole: bool = False
 
     def unmet(self, current: Mapping[str, str]) -> list[str]:
-        """Return the keys that are not in ``found`` as they should be, in their order."""
+        """Return the keys that are not in ``current`` as they should be, in their order."""
         wrong = {key for key, value in self.values.items() if current.get(key) != value}
         return sorted(wrong | (set(current) - set(self.values) if self.is_whole else set()))
 

@@ -47,8 +47,8 @@ def unknown_bytes(message: Message) -> bytes:
     """Return the serialized unknown fields of a message (its own level only), usually empty."""
     if len(UnknownFieldSet(message)) == 0:
         return b""
-    empty: Any = type(message)()
-    empty.CopyFrom(message)
+    remainder: Any = type(message)()
+    remainder.CopyFrom(message)
     for field, _ in message.ListFields():
-        empty.ClearField(field.name)
-    return bytes(empty.SerializeToString())
+        remainder.ClearField(field.name)
+    return bytes(remainder.SerializeToString())

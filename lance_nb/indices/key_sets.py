@@ -37,25 +37,21 @@ def check_ascending(keys: pa.Array, path: str) -> None:
 
     if pt.is_floating(keys.type) or pt.is_nested(keys.type) or len(keys) < 2:
         return
-    valid_keys = keys[1:] if keys.null_count and not keys[0].is_valid else keys
+    compared = keys[1:] if keys.null_count and not keys[0].is_valid else keys
     is_ordered = (
-        not valid_keys.null_count
-        and pc.all(pc.less(valid_keys[:-1], valid_keys[1:])).as_py() is not False
+        not compared.null_count
+        and pc.all(pc.less(compared[:-1], compared[1:])).as_py() is not False
     )
     if not is_ordered:
-        actual = (
-            f"{valid_keys.null_count} nulls"
-            if valid_keys.null_count
-            else describe_order(valid_keys)
-        )
+        actual = f"{compared.null_count} nulls" if compared.null_count else describe_order(compared)
         raise CorruptFileError(path, None, "different keys in order", actual)
 
 
 def rows_apart(sets: list[Sets], path: str) -> None:
     """Refuse sets that share a row. Raises CorruptFileError."""
     by_key: dict[int, list[BitMap]] = {}
-    for set_ in sets:
-        for key, bitmap in set_.items():
+    for row_set in sets:
+        for key, bitmap in row_set.items():
             by_key.setdefault(key, []).append(bitmap)
     for fragment, bitmaps in by_key.items():
         if sum(map(len, bitmaps)) != len(BitMap.union(*bitmaps)):
@@ -117,11 +113,11 @@ class KeySets:
         (stored,) = self._file.read_rows(["bitmaps"], rows)
         if stored.null_count:
             raise CorruptFileError(self._file.path, None, "a set of rows for each key", "null")
-        bitmaps = [tree_map_bitmaps(set_data.as_buffer(), self._file.path) for set_data in stored]
+        sets = [tree_map_bitmaps(set_data.as_buffer(), self._file.path) for set_data in stored]
         size = sum(len(set_data.as_buffer()) for set_data in stored)
         if self._kept_bytes + size > _KEPT_BYTES or len(self._kept) + rows.size > _KEPT_SETS:
             self._kept, self._kept_bytes = {}, 0
         if size <= _KEPT_BYTES and rows.size <= _KEPT_SETS:
-            self._kept = self._kept | dict(zip(rows.tolist(), bitmaps, strict=True))
+            self._kept = self._kept | dict(zip(rows.tolist(), sets, strict=True))
             self._kept_bytes += size
-        return bitmaps
+        return sets

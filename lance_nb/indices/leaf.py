@@ -171,10 +171,10 @@ def _all_ranges(operands: Sequence[Expression]) -> list[Question]:
     return [Between(low, high)]
 
 
-def _outer(scalar: pa.Scalar | None, other: pa.Scalar | None, before: Any) -> pa.Scalar | None:
-    if scalar is None or other is None:
-        return other if scalar is None else scalar
-    return scalar if before(scalar, other).as_py() else other
+def _outer(bound: pa.Scalar | None, other: pa.Scalar | None, before: Any) -> pa.Scalar | None:
+    if bound is None or other is None:
+        return other if bound is None else bound
+    return bound if before(bound, other).as_py() else other
 
 
 def _column_of(expression: Expression) -> Column | None:

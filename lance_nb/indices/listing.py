@@ -90,16 +90,16 @@ def listed_once(
     """
     if snapshot.manifest.index_section is None:
         return None
-    listed = next((search for search in snapshot.searches if isinstance(search, kind)), None)
-    if listed is None:
+    search = next((search for search in snapshot.searches if isinstance(search, kind)), None)
+    if search is None:
         try:
-            listed = make(snapshot)
+            search = make(snapshot)
         except LanceError as error:
             problem = f"the list of indices cannot be read, and {instead}: {str(error)!r}"
             _warn_once(snapshot, "", problem)
             return None
-        snapshot.searches.append(listed)
-    return listed
+        snapshot.searches.append(search)
+    return search
 
 
 def report_unusable(

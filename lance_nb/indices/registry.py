@@ -115,10 +115,10 @@ _ALIASES = {"FTS": "INVERTED"}
 def builder_named(kind: str) -> tuple[str, IndexBuilder]:
     """Return the builder of a kind, and its usual name. Raises NotSupportedError."""
     name = _ALIASES.get(kind.upper(), kind.upper())
-    names = builders()
-    if name not in names:
+    builders_by_name = builders()
+    if name not in builders_by_name:
         raise NotSupportedError(f"an index of type {kind!r} cannot be built")
-    return name, names[name]
+    return name, builders_by_name[name]
 
 
 def builder_of(index: IndexMetadata) -> tuple[str, IndexBuilder]:

@@ -78,8 +78,8 @@ def tree_map_bitmaps(data: bytes | memoryview, path: str) -> dict[int, BitMap]:
 def rows_of_bitmaps(sets: Iterable[dict[int, BitMap]]) -> U64s:
     """Return the rows that are in some of the sets, ascending. Raises NotSupportedError."""
     by_key: dict[int, list[BitMap]] = {}
-    for set_ in sets:
-        for key, bitmap in set_.items():
+    for row_set in sets:
+        for key, bitmap in row_set.items():
             by_key.setdefault(key, []).append(bitmap)
     united = {key: BitMap.union(*by_key[key]) for key in sorted(by_key)}
     if sum(len(bitmap) for bitmap in united.values()) > ROWS_MAX:
@@ -230,9 +230,9 @@ def _serialized(sets: Places, rows: U64s, count: int, *, is_wide: bool) -> pa.Bi
     if is_array.all():
         out[np.repeat(data - container_at, cards) + np.arange(rows.size)] = low
     else:
-        array_cards = np.repeat(is_array, cards)
-        out[(np.repeat(data - container_at, cards) + np.arange(rows.size))[array_cards]] = low[
-            array_cards
+        in_array = np.repeat(is_array, cards)
+        out[(np.repeat(data - container_at, cards) + np.arange(rows.size))[in_array]] = low[
+            in_array
         ]
         for place in np.flatnonzero(~is_array).tolist():
             first = int(container_at[place])

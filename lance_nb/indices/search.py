@@ -106,16 +106,16 @@ class ScalarSearch:
         is_denied = isinstance(expression, Call) and _negated(expression) is not None
         inner = _negated(expression) if isinstance(expression, Call) and is_denied else expression
         leaf = None if inner is None else leaf_of(inner)
-        num_rows = None if leaf is None else self._counter(leaf.column.path)
-        if leaf is None or num_rows is None:
+        index = None if leaf is None else self._counter(leaf.column.path)
+        if leaf is None or index is None:
             return None
 
         def chosen(keys: pa.Array) -> npt.NDArray[np.bool_]:
             true, null = leaf.test(keys)
             return ~(true | null) if is_denied else true
 
-        counted = self._guarded(lambda: self._count(num_rows, leaf.column.type, chosen))
-        return None if counted is None else (counted, num_rows.covered)
+        counted = self._guarded(lambda: self._count(index, leaf.column.type, chosen))
+        return None if counted is None else (counted, index.covered)
 
     def _count(self, index: ListedIndex, kind: pa.DataType, chosen: ChosenKeys) -> int:
         """Count the rows of the chosen keys; of most keys by those of the others.
@@ -127,9 +127,9 @@ class ScalarSearch:
         total = 0
         for segment in index.segments:
             reader = set_reader(index, segment, kind)
-            chosen_sets = chosen(reader.keys)
-            is_most = 2 * int(np.count_nonzero(chosen_sets)) > chosen_sets.size
-            sets = reader.sets.read(~chosen_sets if is_most else chosen_sets)
+            is_chosen = chosen(reader.keys)
+            is_most = 2 * int(np.count_nonzero(is_chosen)) > is_chosen.size
+            sets = reader.sets.read(~is_chosen if is_most else is_chosen)
             num_rows = int(segment.counts(sets).sum())
             total += (
                 int(rows[among(ids, segment.covered)].sum()) - num_rows if is_most else num_rows
@@ -243,7 +243,7 @@ class ScalarSearch:
             return None
         if expression.kernel is comparison.all_of:
             plans = [self._plan(conjunct, depth + 1) for conjunct in self._conjuncts(expression)]
-            known_plans = [known_plan for known_plan in plans if known_plan is not None]
+            known_plans = [plan for plan in plans if plan is not None]
             return min(known_plans, default=None)
         if expression.kernel is comparison.any_of:
             if len(expression.operands) > _PARTS_MAX:
@@ -297,14 +297,14 @@ class ScalarSearch:
     def _conjuncts(self, expression: Call) -> list[Expression]:
         """Return the operands of AND; ranges of one column as one of them."""
         ranges: dict[Column, list[Leaf]] = {}
-        leaves: list[Expression] = []
+        conjuncts: list[Expression] = []
         for operand in expression.operands[:_PARTS_MAX]:
             leaf = leaf_of(operand)
             if leaf is not None and leaf.asks(Between) is not None:
                 ranges.setdefault(leaf.column, []).append(leaf)
             else:
-                leaves.append(operand)
-        return [*leaves, *(merged(leaves) for leaves in ranges.values())]
+                conjuncts.append(operand)
+        return [*conjuncts, *(merged(leaves) for leaves in ranges.values())]
 
     def _words(self, expression: Expression, depth: int) -> list[tuple[ListedIndex, str]]:
         """Return the indices that answer parts of the filter, and why each was chosen."""
@@ -313,23 +313,24 @@ class ScalarSearch:
         if costs:
             (cost, index), *others = costs
             dearer = "".join(
-                f", cheaper than {leaf.name!r} ({leaf.kind}): about {cost:,} rows against {more:,}"
-                for more, leaf in others
+                f", cheaper than {other.name!r} ({other.kind}): about {cost:,} rows "
+                f"against {more:,}"
+                for more, other in others
             )
             return [(index, dearer)]
         if not isinstance(expression, Call) or depth > _DEPTH_MAX:
             return []
         names: dict[str, tuple[ListedIndex, str]] = {}
         for operand in expression.operands[:_PARTS_MAX]:
-            names |= {leaf[0].name: leaf for leaf in self._words(operand, depth + 1)}
+            names |= {pair[0].name: pair for pair in self._words(operand, depth + 1)}
         return list(names.values())
 
     # --- answers ----------------------------------------------------------------------------------
 
     def _part(self, expression: Expression, depth: int, *, with_nulls: bool) -> _Part | None:
-        leaf = self._leaf(expression)
-        if leaf is not None:
-            return _searched(*leaf, with_nulls=with_nulls)
+        searchable = self._leaf(expression)
+        if searchable is not None:
+            return _searched(*searchable, with_nulls=with_nulls)
         if not isinstance(expression, Call) or depth > _DEPTH_MAX:
             return None
         if expression.kernel is comparison.all_of:
@@ -406,13 +407,13 @@ def _searched(leaf: Leaf, index: ListedIndex, *, with_nulls: bool) -> _Part:
     rows, nulls = [], []
     is_exact, knows_nulls = True, True
     for segment in index.segments:
-        rows_of_segment = segment.reader().search(leaf, with_nulls=with_nulls)
-        rows.append(segment.present(rows_of_segment.rows))
-        is_exact &= rows_of_segment.is_exact
-        if rows_of_segment.nulls is None:
+        answer = segment.reader().search(leaf, with_nulls=with_nulls)
+        rows.append(segment.present(answer.rows))
+        is_exact &= answer.is_exact
+        if answer.nulls is None:
             knows_nulls = False
         else:
-            nulls.append(segment.present(rows_of_segment.nulls))
+            nulls.append(segment.present(answer.nulls))
     unknown = None if not knows_nulls else joined(nulls)
     return _Part(joined(rows), unknown, is_exact, index.covered, (index.words,))
 

@@ -120,27 +120,27 @@ class Segment:
         rows are addresses they are counted as they are stored. Raises CorruptFileError.
         """
         if not self.by_address or self.reuse is not None:
-            present = [self.present(rows_of_bitmaps([set_])) for set_ in sets]
+            present = [self.present(rows_of_bitmaps([row_set])) for row_set in sets]
             counted = [
                 rows.size if chosen is None else np.count_nonzero(among(rows, chosen))
                 for rows in present
             ]
             return np.array(counted, np.int64)
         chosen_bitmaps = None if chosen is None else bitmaps_of_rows(chosen)
-        deleted_by_fragment: dict[int, tuple[int, BitMap]] = {}
+        rows_by_fragment: dict[int, tuple[int, BitMap]] = {}
         position_of = self.snapshot.manifest.fragments.position_of
         places = {number: position_of(number) for number in self.covered.tolist()}
         totals = np.zeros(len(sets), np.int64)
-        for place, set_ in enumerate(sets):
-            for number, offsets in set_.items():
+        for place, row_set in enumerate(sets):
+            for number, offsets in row_set.items():
                 fragment = places.get(number)
                 if fragment is None or not offsets:
                     self._check_newest(number << 32)
                     continue
-                if number not in deleted_by_fragment:
+                if number not in rows_by_fragment:
                     count, deleted = self._rows_of(fragment)
-                    deleted_by_fragment[number] = count, BitMap(deleted)
-                count, deleted_rows = deleted_by_fragment[number]
+                    rows_by_fragment[number] = count, BitMap(deleted)
+                count, deleted_rows = rows_by_fragment[number]
                 self._check(number, offsets.max(), count)
                 if chosen_bitmaps is not None:
                     mine = chosen_bitmaps.get(number)

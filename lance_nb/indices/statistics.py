@@ -29,9 +29,9 @@ def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
     ``not_read`` names what is missing where they are damaged, or of a newer version. Raises
     IndexNotFoundError.
     """
-    statistics = indices.statistics(snapshot, name)
-    if not statistics.get("not_read"):
-        return statistics
+    summary = indices.statistics(snapshot, name)
+    if not summary.get("not_read"):
+        return summary
     segments = indices.segments_of(snapshot, name)
     kind = segments[0].kind
     try:
@@ -49,17 +49,17 @@ def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
                 (listed_index for listed_index in listed if listed_index.name == name), None
             )
             if index is None:
-                return statistics
+                return summary
             statistics_by_uuid = _of_vectors(index)
     except LanceError:
-        return statistics
+        return summary
     parts = [
         {**segment, **statistics_by_uuid.get(str(segment["uuid"]), {})}
-        for segment in statistics["segments"]
+        for segment in summary["segments"]
     ]
     if len(statistics_by_uuid) < len(parts):  # a segment without live rows is not opened
-        return {**statistics, "indices": parts, "segments": parts}
-    return {**statistics, "indices": parts, "segments": parts, "not_read": []}
+        return {**summary, "indices": parts, "segments": parts}
+    return {**summary, "indices": parts, "segments": parts, "not_read": []}
 
 
 def _of_scalars(snapshot: Snapshot, segment: IndexMetadata) -> dict[str, Any]:

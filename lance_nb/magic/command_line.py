@@ -212,7 +212,7 @@ def _demo(words: list[str]) -> int:
 def _apart(words: list[str]) -> list[str]:
     """Write ``--option=value`` as two words."""
     parts = (word.split("=", 1) if word.startswith("--") else [word] for word in words)
-    return [part for part_of_word in parts for part in part_of_word]
+    return [part for word_parts in parts for part in word_parts]
 
 
 def _view(words: list[str]) -> int:

@@ -85,10 +85,10 @@ class MagicContext:
         """Open the version of a ref, by default the current one."""
         if ref is None:
             return self.dataset
-        target = refs.resolve(self.dataset, ref)
-        if not isinstance(target, LanceDataset):
+        resolved = refs.resolve(self.dataset, ref)
+        if not isinstance(resolved, LanceDataset):
             raise InvalidInputError(f"{ref!r} is not a version of a dataset")
-        return target
+        return resolved
 
     def checkout_latest(self) -> LanceDataset:
         """Go to the newest version of the current branch, as every change does."""

@@ -413,8 +413,8 @@ def _write_branches(dataset: LanceDataset, source: PhotoSource) -> None:
     with _commit_as(MARA, "Delete windows with low scores"):
         relabel.delete("label = 'window' AND score < 0.4")
     augmented = dataset.create_branch("augmented", dataset.version)
-    for count, description in ((600, "Add mirrored pictures"), (400, "Add cropped pictures")):
-        with _commit_as(TOM, description):
+    for count, message in ((600, "Add mirrored pictures"), (400, "Add cropped pictures")):
+        with _commit_as(TOM, message):
             augmented.insert(correct_labels(with_ratio(source.take(count))))
 
 

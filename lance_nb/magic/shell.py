@@ -89,10 +89,10 @@ class LanceMagics(Magics):
     @line_cell_magic
     def lance(self, line: str, cell: str | None = None) -> object:
         """Explore a Lance dataset; a cell is SQL."""
-        statement = _DEBUG.sub(lambda match: match[1] or "", line)
-        is_debug = statement != line
+        command = _DEBUG.sub(lambda match: match[1] or "", line)
+        is_debug = command != line
         try:
-            return self._run(statement, cell)
+            return self._run(command, cell)
         except LanceError as error:
             if is_debug:
                 sys.stderr.write(visible_lines(traceback.format_exc()))
@@ -227,7 +227,7 @@ class Matcher:
 
     def _offered(self, before: list[str], word: str) -> tuple[str, Iterable[str]]:
         """Return the part of the word to complete, and the candidates."""
-        before = [word for word in before if word]
+        before = [earlier for earlier in before if earlier]
         if not before:
             return word, [*VERBS, "help"]
         if before[0] == "help":
@@ -280,7 +280,7 @@ class Matcher:
         except LanceError:
             return []
         names = ["main", *branches, *tags, *(f"tag:{tag}" for tag in tags), "HEAD", "HEAD~1"]
-        names += [str(branch) for branch in newest] + [f"{branch}:" for branch in branches]
+        names += [str(number) for number in newest] + [f"{branch}:" for branch in branches]
         self._names = (time.monotonic(), dataset, names)
         return names
 

@@ -157,15 +157,15 @@ class Parser(argparse.ArgumentParser):
 
 
 def _argument_synopsis(argument: Argument) -> str:
-    count = argument.options.get("nargs")
+    nargs = argument.options.get("nargs")
     choices = "|".join(argument.options.get("choices", ()))
     name = argument.options.get("metavar") or argument.flags[-1].lstrip("-").upper().replace(
         "-", "_"
     )
     if not argument.is_option:
         word = choices or str(name)
-        ending = "..." if count in {"+", "*"} else ""
-        return f"[{word}{ending}]" if count in {"?", "*"} else f"{word}{ending}"
+        ending = "..." if nargs in {"+", "*"} else ""
+        return f"[{word}{ending}]" if nargs in {"?", "*"} else f"{word}{ending}"
     takes_value = argument.options.get("action") not in {"store_true", "store_const"}
     value = argument.options.get("metavar") or choices or name
     return f"[{argument.flags[0]}{f' {value}' if takes_value else ''}]"

@@ -363,10 +363,10 @@ def _plan_fields(plan: Plan) -> dict[str, Any]:
 def _decoded_work(operation_id: str, document: Any, head: dict[str, Any]) -> KeptWork:
     """Check a decoded entry. Raises InvalidInputError."""
     try:
-        pickled_plan, *rest, label = document
+        plan_fields, *rest, label = document
         has_tasks = len(rest) == 2
         tasks, finalize = rest if has_tasks else ((), None)
-        plan = Plan(**pickled_plan, tasks=tuple(tasks), finalize=finalize)
+        plan = Plan(**plan_fields, tasks=tuple(tasks), finalize=finalize)
         is_sound = isinstance(label, Label) and isinstance(plan.pinned, PinnedVersion)
         is_sound = is_sound and plan.operation_id == operation_id and callable(plan.finish)
         is_sound = is_sound and (has_tasks or len(rest) == 1)

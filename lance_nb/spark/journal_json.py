@@ -270,8 +270,8 @@ def _bytes(text: Any) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _pair(first: Any, other: Any, shared: _Shared | None) -> list[Any]:
-    return [_encoded(first, shared), _encoded(other, shared)]
+def _pair(key: Any, value: Any, shared: _Shared | None) -> list[Any]:
+    return [_encoded(key, shared), _encoded(value, shared)]
 
 
 _ENCODERS: dict[Any, Callable[[Any, _Shared | None], dict[str, Any]]] = {
@@ -466,7 +466,7 @@ def _types() -> dict[str, type]:
         maintenance.RewriteFragments,
         merge_insert.MergeFragments, rows.DeleteRows, rows.UpdateRows,
     )  # fmt: skip
-    return {value.__name__: value for value in (*values, *commits, *tasks)}
+    return {kind.__name__: kind for kind in (*values, *commits, *tasks)}
 
 
 @cache
@@ -477,4 +477,4 @@ def _functions() -> dict[str, Callable[..., Any]]:
     from lance_nb.spark.tasks.files import additions_of, with_counts, without_skipped
 
     listed = (additions_of, commit_edits, commit_columns, with_counts, without_skipped)
-    return {kind.__name__: kind for kind in listed}
+    return {function.__name__: function for function in listed}

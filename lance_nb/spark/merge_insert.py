@@ -300,18 +300,18 @@ def plan_merge(
     """Plan an upsert with a broadcast join. Raises as ``merge_insert`` does."""
     _, snapshot = dataset.opened
     check(snapshot, clauses, source.schema)
-    pinned, statement, payload = (
+    pinned, clause_text, payload = (
         PinnedVersion.of(dataset),
         MergeClauseText.of(clauses),
         ipc_bytes(source),
     )
     weight = len(payload)
     tasks = tuple(
-        MergeFragments(pinned, ids, statement, payload, size + weight)
+        MergeFragments(pinned, ids, clause_text, payload, size + weight)
         for ids, size in fragment_groups(snapshot, task_bytes)
     )
     detail = f"{source.num_rows:,} rows on {', '.join(clauses.on)}"
-    inserts = InsertUnmatched(statement, payload)
+    inserts = InsertUnmatched(clause_text, payload)
     return Plan(
         "merge_insert",
         detail,

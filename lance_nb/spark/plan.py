@@ -304,11 +304,11 @@ Wanted = Callable[[Ids], npt.NDArray[np.bool_]]
 
 
 def group_fragments(
-    snapshot: Snapshot, task_bytes: int, request: Wanted
+    snapshot: Snapshot, task_bytes: int, selects: Wanted
 ) -> Iterator[tuple[tuple[int, ...], int]]:
     """Group adjacent fragments of those wanted: their ids and total bytes; none is decoded."""
     counts = snapshot.manifest.fragments.counts()
-    is_wanted = request(counts.ids)
+    is_wanted = selects(counts.ids)
     group: list[int] = []
     size = 0
     weights = counts.size_bytes[is_wanted].tolist()
@@ -364,14 +364,14 @@ MakeTask = Callable[[PinnedVersion, tuple[int, ...], str, int], Task]
 
 
 def plan_where(
-    description: str, task: MakeTask, dataset: LanceDataset, predicate: str, task_bytes: int
+    verb: str, task: MakeTask, dataset: LanceDataset, predicate: str, task_bytes: int
 ) -> Plan:
     """Plan an operation on the rows that pass a filter. Raises PredicateError."""
     _, snapshot = dataset.opened
-    condition = may_pass(snapshot, deleting.check(snapshot, predicate))
+    selects = may_pass(snapshot, deleting.check(snapshot, predicate))
     pinned = PinnedVersion.of(dataset)
     tasks = tuple(
         task(pinned, ids, predicate, size)
-        for ids, size in group_fragments(snapshot, task_bytes, condition)
+        for ids, size in group_fragments(snapshot, task_bytes, selects)
     )
-    return Plan(description, f"where {predicate}", pinned, tasks)
+    return Plan(verb, f"where {predicate}", pinned, tasks)

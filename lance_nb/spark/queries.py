@@ -90,10 +90,10 @@ def sql(
 
     session = spark or find_session() or start_session()
     parsed = _parsed(query)
-    views: dict[str, Destination] = {**registered_views(session), **_tables(tables, parsed)}
+    destinations: dict[str, Destination] = {**registered_views(session), **_tables(tables, parsed)}
     references = list(
         _references(
-            query, parsed, {name.lower(): destination for name, destination in views.items()}
+            query, parsed, {name.lower(): destination for name, destination in destinations.items()}
         )
     )
     if not references:
@@ -187,7 +187,7 @@ class Reference:
 
 
 def _references(
-    query: str, parsed: exp.Expr, views: Mapping[str, Destination]
+    query: str, parsed: exp.Expr, destinations: Mapping[str, Destination]
 ) -> Iterator[Reference]:
     """Yield the datasets of a query, in the order of its text."""
     hidden = {table.alias.lower() for table in parsed.find_all(exp.CTE)}
@@ -197,8 +197,8 @@ def _references(
         if not isinstance(identifier, exp.Identifier) or table.args.get("catalog"):
             continue
         schema, name = table.args.get("db"), identifier.name
-        if schema is None and name.lower() in views and name.lower() not in hidden:
-            target, start = views[name.lower()], identifier.meta["start"]
+        if schema is None and name.lower() in destinations and name.lower() not in hidden:
+            target, start = destinations[name.lower()], identifier.meta["start"]
         elif schema is not None and schema.name.lower() in _SCHEMAS:
             target, start, name = name, schema.meta["start"], schema.name
         else:

@@ -254,13 +254,13 @@ def resume(
     watch = ProgressReporter(run_options.progress)
     try:
         if work.results is not None:
-            dataset = _commit_kept(work.plan, work.results, work.label)
-            if isinstance(dataset, LanceDataset):
+            outcome = _commit_kept(work.plan, work.results, work.label)
+            if isinstance(outcome, LanceDataset):
                 journal.forget(operation_id)
                 watch.phase(DONE)
-                return dataset
+                return outcome
             again = ResumeOptions(storage_options, target, function)
-            work = _tasks_again(work.plan, again, dataset)
+            work = _tasks_again(work.plan, again, outcome)
         watch.phase(PLANNING)
         log = work.log
         done = {} if log is None else log.results(len(work.plan.tasks))

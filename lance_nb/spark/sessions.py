@@ -104,10 +104,10 @@ def why_not() -> str | None:
         return str(MissingPackageError("Spark", "PySpark", "lance-nb[spark]"))
     if (remote() or "").startswith("sc://"):  # Java runs on the server
         return None
-    java_home = java()
-    version = None if java_home is None else _version(java_home)
-    if java_home is None or (version is not None and version < MIN_JAVA):
-        java_text = "none was found" if java_home is None else f"{java_home} is Java {version}"
+    program = java()
+    version = None if program is None else _version(program)
+    if program is None or (version is not None and version < MIN_JAVA):
+        java_text = "none was found" if program is None else f"{program} is Java {version}"
         return (
             f"Spark needs Java {MIN_JAVA} or newer, and {java_text}: install a JRE (Debian and "
             "Ubuntu: "

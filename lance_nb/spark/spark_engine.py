@@ -316,7 +316,7 @@ NO_PROPERTIES: Mapping[str, str] = {}
 
 
 class SparkJob:
-    """A Spark action that was not started. ``what`` is its description in the Spark UI.
+    """A Spark action that was not started. ``description`` is its description in the Spark UI.
 
     ``properties`` are local properties of its job, on a classic session.
     """
@@ -329,7 +329,7 @@ class SparkJob:
         properties: Mapping[str, str] = NO_PROPERTIES,
     ) -> None:
         self._spark = spark
-        self._what = description
+        self._description = description
         self._action = action
         self._properties = properties
         self._group = f"lance_nb-{uuid.uuid4()}"
@@ -370,7 +370,7 @@ class SparkJob:
             self._spark.addTag(self._group)
             return self._action()
         context: Any = self._spark.sparkContext
-        context.setJobGroup(self._group, self._what, interruptOnCancel=True)
+        context.setJobGroup(self._group, self._description, interruptOnCancel=True)
         try:
             for name, value in self._properties.items():
                 context.setLocalProperty(name, value)

@@ -168,9 +168,8 @@ class LocalStore:
             view = self._mapped(full, status)
         else:
             view = read_file(full, self._boundary)[0]
-            for (
-                byte_range
-            ) in byte_ranges:  # again: the file may have been replaced by a shorter one meanwhile
+            # Again: the file may have been replaced by a shorter one meanwhile.
+            for byte_range in byte_ranges:
                 check_range(full, byte_range, len(view))
         return [view[byte_range.start : byte_range.stop] for byte_range in byte_ranges]
 

@@ -286,7 +286,7 @@ class ObjectStore:
             for range_ in byte_ranges:
                 check_range(shown, range_, size)
             raise
-        return slice_spans(shown, byte_ranges, plan, [memoryview(value) for value in data])
+        return slice_spans(shown, byte_ranges, plan, [memoryview(piece) for piece in data])
 
     def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
         """Return the last bytes of an object and its size, by one request."""
@@ -307,11 +307,11 @@ class ObjectStore:
         try:
             return self._read_end(path, size_bytes, size)
         except StorageError:
-            result, e_tag = self.mark(path)
-            if not result:  # no range of it can be had
+            actual_size, e_tag = self.mark(path)
+            if not actual_size:  # no range of it can be had
                 return memoryview(b""), 0, e_tag
-            if not self._has_suffixes and result != size:
-                return self._read_end(path, size_bytes, result)
+            if not self._has_suffixes and actual_size != size:
+                return self._read_end(path, size_bytes, actual_size)
             raise
 
     def _read_end(
@@ -349,7 +349,7 @@ class ObjectStore:
     def list_folders(self, prefix: str) -> Names:
         """Return the names of the folders directly in a folder."""
         prefixes = self._listed(prefix)["common_prefixes"]
-        return [prefix.rstrip("/").rpartition("/")[2] for prefix in prefixes]
+        return [folder.rstrip("/").rpartition("/")[2] for folder in prefixes]
 
     def _listed(self, prefix: str) -> Mapping[str, Any]:
         """Ask for a folder, with what is directly in it told apart from what is deeper."""

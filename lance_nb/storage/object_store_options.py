@@ -228,23 +228,23 @@ def _put_nested(collected: _Collected, name: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         collected.needs_fsspec = name
         return
-    for inner, value_of_key in value.items():
-        style = value_of_key.get("addressing_style") if isinstance(value_of_key, Mapping) else None
-        attempts = value_of_key.get("max_attempts") if isinstance(value_of_key, Mapping) else None
+    for inner, inner_value in value.items():
+        style = inner_value.get("addressing_style") if isinstance(inner_value, Mapping) else None
+        attempts = inner_value.get("max_attempts") if isinstance(inner_value, Mapping) else None
         if name == "client_kwargs" and inner in (
             "region_name", "endpoint_url", "aws_access_key_id", "aws_secret_access_key",
             "aws_session_token",
         ):  # fmt: skip
-            _put(collected, inner, value_of_key)
+            _put(collected, inner, inner_value)
         elif name == "config_kwargs" and inner in (_CONNECT_TIMEOUT, "read_timeout"):
-            collected.client[inner] = _duration(value_of_key)
-        elif inner == "s3" and value_of_key == {"addressing_style": style}:
+            collected.client[inner] = _duration(inner_value)
+        elif inner == "s3" and inner_value == {"addressing_style": style}:
             if style == "virtual":  # boto puts the bucket into the address, obstore does not
                 collected.needs_fsspec = f"{name}.s3.addressing_style"
         elif (
             inner == "retries"
             and attempts is not None
-            and set(value_of_key) <= {"max_attempts", "mode"}
+            and set(inner_value) <= {"max_attempts", "mode"}
         ):
             collected.retry["max_retries"] = int(attempts)
         elif inner not in ("max_pool_connections", "tcp_keepalive"):

@@ -65,12 +65,12 @@ class PrivateFolder:
         with self._opened() as folder:
             if folder is None:
                 return []
-            names = []
+            dated_names = []
             for name in _listed(folder):
                 with suppress(FileNotFoundError):  # removed by another process
                     status = folder.own_status(name)
-                    names.append((status.st_mtime_ns, name))
-        return [name for _, name in sorted(names) if not name.startswith(_TEMPORARY)]
+                    dated_names.append((status.st_mtime_ns, name))
+        return [name for _, name in sorted(dated_names) if not name.startswith(_TEMPORARY)]
 
     def read(self, name: str, size_bytes_max: int) -> bytes | None:
         """Read a file; None if there is none. Raises StorageError if it may not be the user's."""

@@ -58,14 +58,14 @@ def open_store(
     Raises InvalidInputError for something that is no URI, NotSupportedError for a scheme that no
     installed package serves (with the pip line).
     """
-    scheme, path = split_uri(uri)
+    scheme, location = split_uri(uri)
     if scheme in ("file", "memory"):
         factory = _load(STORES[scheme][0])
-        return cast("Store", factory(path, allowed) if scheme == "file" else factory(path))
+        return cast("Store", factory(location, allowed) if scheme == "file" else factory(location))
     target, package, install = STORES.get(scheme, (_FSSPEC, "", ""))
     factory = _load(target)
     missing = MissingPackageError(f"opening {scheme}://", package, install) if install else None
-    return cast("Store", factory(path, dict(storage_options or {}), missing))
+    return cast("Store", factory(location, dict(storage_options or {}), missing))
 
 
 def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:

@@ -129,12 +129,16 @@ def _joined(
         options = _without(scheme, options, _S3_CREDENTIALS | {"skip_signature"})
         options["skip_signature"] = True
     # Of the caller's options go with it only what says nothing about the caller.
-    region = {
+    region_option = {
         name: value
         for name, value in caller_options.items()
         if setting_of(scheme, name) == "region"
     }
-    return {**_without(scheme, options, frozenset({"region"} & own)), **region, ONLY_GIVEN: True}
+    return {
+        **_without(scheme, options, frozenset({"region"} & own)),
+        **region_option,
+        ONLY_GIVEN: True,
+    }
 
 
 def _without(scheme: str, options: Mapping[str, Any], settings: frozenset[str]) -> dict[str, Any]:

@@ -140,21 +140,19 @@ class BlobCopies:
     ) -> Ints:
         """Return the number of the object that each payload lies in, once it is checked."""
         inside, kind, ids = kinds
-        object_sizes: Ints = np.zeros(owners.size, np.int64)
+        objects: Ints = np.zeros(owners.size, np.int64)
         rows = np.flatnonzero(inside)
         if not rows.size:
-            return object_sizes
+            return objects
         keys = np.stack((owners[rows], kind[rows], np.where(kind[rows] == INLINE, 0, ids[rows])))
         order = np.lexsort(keys)
         keys = keys[:, order]
         edges = np.flatnonzero((keys[:, 1:] != keys[:, :-1]).any(axis=0)) + 1
         for part in np.split(np.arange(order.size), edges):
-            owner, blob_position, blob_id = keys[:, part[0]].tolist()
+            owner, blob_kind, blob_id = keys[:, part[0]].tolist()
             mine = rows[order[part]]
-            object_sizes[mine] = self._object(
-                field, (owner, blob_position, blob_id), (mine, ranges)
-            )
-        return object_sizes
+            objects[mine] = self._object(field, (owner, blob_kind, blob_id), (mine, ranges))
+        return objects
 
     def _object(
         self, field: Field, place: tuple[int, int, int], rows: tuple[Ints, tuple[Ints, Ints]]

@@ -87,8 +87,8 @@ def data_statistics(
             progress(done, len(fragments))
     return DataStatistics(
         [
-            FieldStatistics(path, size + payloads.get(path, 0), payloads.get(path, 0))
-            for path, size in sizes.items()
+            FieldStatistics(field_id, size + payloads.get(field_id, 0), payloads.get(field_id, 0))
+            for field_id, size in sizes.items()
         ]
     )
 

@@ -46,9 +46,9 @@ def read_deletions(
         return None
     store, path = locations.locate(file.location(fragment.id), file.base_id)
     key = (store.uri, path)
-    deleted = cache.get(key)
-    if deleted is not None:
-        return deleted
+    cached = cache.get(key)
+    if cached is not None:
+        return cached
     try:
         data = store.read(path)
     except ObjectNotFoundError as exc:

@@ -187,7 +187,9 @@ def side_by_side(
     if first is None:
         return
     threads = threads_for(
-        snapshot, columns, [FragmentTask(task.fragment, task.start, task.stop, 0) for task in first]
+        snapshot,
+        columns,
+        [FragmentTask(window.fragment, window.start, window.stop, 0) for window in first],
     )
     tasks = (partial(work, group) for group in chain([first], groups))
     yield from run_side_by_side(tasks, threads)
@@ -370,17 +372,17 @@ def _ahead(
 
 
 def _whole(
-    snapshot: Snapshot, window: Window, read_columns_by_key: Mapping[ColumnKey, pa.ChunkedArray]
+    snapshot: Snapshot, window: Window, decoded: Mapping[ColumnKey, pa.ChunkedArray]
 ) -> Selected:
     deleted = deleted_rows(snapshot, window)
     positions = row_positions(snapshot, window)
-    return Selected(window.fragment, window.physical(), positions, read_columns_by_key, deleted)
+    return Selected(window.fragment, window.physical(), positions, decoded, deleted)
 
 
 def _thinned(
     snapshot: Snapshot,
     window: Window,
-    read_columns_by_key: Mapping[ColumnKey, pa.ChunkedArray],
+    decoded: Mapping[ColumnKey, pa.ChunkedArray],
     survivors: tuple[np.ndarray, Ints],
 ) -> Selected:
     mask, places = survivors
@@ -389,7 +391,7 @@ def _thinned(
     chosen = from_mask(mask) if dense else from_integers(places)
     thin = {
         key: values.filter(chosen) if dense else taken(values, chosen)
-        for key, values in read_columns_by_key.items()
+        for key, values in decoded.items()
     }
     deleted = deleted_rows(snapshot, window)
     return Selected(
@@ -469,7 +471,9 @@ def read_columns(
             stored = read_rows(snapshot, rows.fragment, missing, ranges_of(physical))
         values_by_key |= zip(map(column_key, missing), stored, strict=True)
     elif missing:
-        values_by_key |= {column_key(key): pa.chunked_array([], key.arrow.type) for key in missing}
+        values_by_key |= {
+            column_key(column): pa.chunked_array([], column.arrow.type) for column in missing
+        }
     return [values_by_key[column_key(column)] for column in columns]
 
 

@@ -86,9 +86,9 @@ class ReadPlan:
 def read_plan(snapshot: Snapshot, fragment: Fragment, columns: Sequence[Column]) -> ReadPlan:
     """Return the plan that was made for the fragment before, if it is alike, or make one."""
     files = columns_layout(fragment)
-    read_plan = snapshot.plans.get(id(columns))
-    if read_plan is not None and read_plan.columns is columns and read_plan.files == files:
-        plan: ReadPlan = read_plan
+    cached = snapshot.plans.get(id(columns))
+    if cached is not None and cached.columns is columns and cached.files == files:
+        plan: ReadPlan = cached
         return plan
     plan = _made_plan(fragment, columns, files)
     if isinstance(columns, tuple):  # others are made for one read
@@ -272,8 +272,8 @@ def confirmed_rows(snapshot: Snapshot, fragment: Fragment) -> int:
     where = f"fragment {fragment.id} of version {snapshot.version}"
     if not fragment.files:
         raise CorruptFileError(where, None, "at least one data file", "none")
-    reader = open_file(snapshot, fragment, fragment.files[0]).num_rows
-    if fragment.physical_rows not in (0, reader):
+    num_rows = open_file(snapshot, fragment, fragment.files[0]).num_rows
+    if fragment.physical_rows not in (0, num_rows):
         expected = f"{fragment.physical_rows} rows, as the manifest says"
-        raise CorruptFileError(where, None, expected, f"{reader} rows in its first data file")
-    return reader
+        raise CorruptFileError(where, None, expected, f"{num_rows} rows in its first data file")
+    return num_rows

@@ -36,7 +36,7 @@ def different(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def among(values: npt.NDArray[Any], members: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Tell which values are among the wanted ones, which are ascending."""
+    """Tell which values are among ``members``, which are ascending."""
     if not members.size:
         return np.zeros(values.size, np.bool_)
     positions = np.minimum(np.searchsorted(members, values), members.size - 1)

@@ -131,8 +131,8 @@ def read_indices(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
     if section is None:
         return ()
     data = bytes(read_section(snapshot.locations.home, manifest.path, section))
-    index_section = parse_index_section(data, manifest.path)
-    return tuple(follow(with_content(index_section, snapshot.locations.locate, manifest.path)))
+    indices = parse_index_section(data, manifest.path)
+    return tuple(follow(with_content(indices, snapshot.locations.locate, manifest.path)))
 
 
 def segments_of(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
@@ -211,18 +211,13 @@ def coverage(snapshot: Snapshot, name: str | None = None) -> pa.Table:
     indices = read_indices(snapshot) if name is None else segments_of(snapshot, name)
     counts = counts_of(snapshot)
     parts = []
-    for index in sorted(
-        {
-            index_metadata.name
-            for index_metadata in indices
-            if not index_metadata.is_system or name is not None
-        }
-    ):
-        segments = [index_metadata for index_metadata in indices if index_metadata.name == index]
+    shown = {index.name for index in indices if not index.is_system or name is not None}
+    for index_name in sorted(shown):
+        segments = [index for index in indices if index.name == index_name]
         masks = [_covered(counts.ids, [segment], path) for segment in segments]
         uuids = np.array([segment.uuid for segment in segments], object)
         columns = [
-            pa.array([index] * len(counts.ids), pa.string()),
+            pa.array([index_name] * len(counts.ids), pa.string()),
             pa.array(counts.ids.astype(np.int64)),
             pa.array(counts.num_rows.astype(np.int64)),
             pa.array(np.logical_or.reduce(masks)),
@@ -325,13 +320,13 @@ def remap_row_addrs(snapshot: Snapshot, addresses: pa.Array) -> pa.Array | None:
     if not reuse:
         return None
     try:
-        given_addresses = pa.array(addresses, pa.uint64())
+        old_addresses = pa.array(addresses, pa.uint64())
     except (pa.ArrowException, TypeError) as error:
         raise InvalidInputError(
             f"row addresses are an array of uint64, as scans return with_row_address=True: {error}"
         ) from error
-    is_deleted = given_addresses.is_null().to_numpy(zero_copy_only=False)
-    current = given_addresses.fill_null(0).to_numpy(zero_copy_only=False).copy()
+    is_deleted = old_addresses.is_null().to_numpy(zero_copy_only=False)
+    current = old_addresses.fill_null(0).to_numpy(zero_copy_only=False).copy()
     follow_addresses(reuse[0], current, is_deleted, snapshot.manifest.path)
     return pa.array(current, mask=is_deleted)
 

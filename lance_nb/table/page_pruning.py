@@ -146,10 +146,10 @@ def _pages(snapshot: Snapshot, fragment: Fragment, column: Column) -> _Pages | N
         return None
     if int(sizes.sum()) > ROWS_MAX:
         return None
-    column_values = table.column(name).combine_chunks()
-    kind = column_values.type
+    statistics = table.column(name).combine_chunks()
+    kind = statistics.type
     bound_types = {"null_count": pa.int64(), "min_value": column.type, "max_value": column.type}
     if any(kind.get_field_index(part) < 0 or kind.field(part).type != type_
            for part, type_ in bound_types.items()):  # fmt: skip
         return None
-    return _Pages(sizes, *(column_values.field(part) for part in bound_types))
+    return _Pages(sizes, *(statistics.field(part) for part in bound_types))

@@ -261,14 +261,14 @@ class RefCache:
         On a store that is far away a branch is asked for once for as long as its record stays.
         """
         is_local = self._root.scheme in _LOCAL
-        branch_names = [
+        names = [
             name
             for name, branch in branches.items()
             if is_local or self._finished.get(name) != branch
         ]
-        looks = [partial(has_versions, branch_store(self._root, name)) for name in branch_names]
+        looks = [partial(has_versions, branch_store(self._root, name)) for name in names]
         results = [look() for look in looks] if is_local else run_all(looks)
-        missing = {name for name, exists in zip(branch_names, results, strict=True) if not exists}
+        missing = {name for name, exists in zip(names, results, strict=True) if not exists}
         self._finished = {name: branch for name, branch in branches.items() if name not in missing}
         return frozenset(missing)
 

@@ -92,7 +92,7 @@ class RetentionSimulator:
              for name, file in zip(self._names, stored, strict=True)], np.int64
         )  # fmt: skip
         self._manifest_bytes = np.array(
-            [0 if size is None else size.size_bytes for size in stored], np.int64
+            [0 if file is None else file.size_bytes for file in stored], np.int64
         )
         everything = {
             home: np.ones(len(line.versions), np.bool_)
@@ -184,8 +184,8 @@ class RetentionSimulator:
         chosen[mine] = True
         files = self._account.survey.files
         identities = self._account.references.numbers_of([file.identity for file in files])
-        stored_files = [files[index] for index in np.flatnonzero(chosen[identities]).tolist()]
-        largest = sorted(stored_files, key=lambda file: (-file.size_bytes, file.path))[:limit]
+        referenced = [files[index] for index in np.flatnonzero(chosen[identities]).tolist()]
+        largest = sorted(referenced, key=lambda file: (-file.size_bytes, file.path))[:limit]
         return [self._fate(file, removed) for file in largest]
 
     def _fate(self, file: StoredFile, removed: Collection[int]) -> FileFate:

@@ -223,12 +223,12 @@ class SpaceAccount:
         return Freed(size, num_versions, len(files), tuple(file.path for file in files))
 
     def _without_refs(self, what_if: WhatIf) -> Survey:
-        for kind, names, names_in_use in (
+        for kind, names, existing in (
             ("tag", what_if.tags, self.survey.tags),
             ("branch", what_if.branches, self.survey.branches),
         ):
-            for name in sorted(names - names_in_use.keys()):
-                raise RefNotFoundError(kind, name, tuple(names_in_use))
+            for name in sorted(names - existing.keys()):
+                raise RefNotFoundError(kind, name, tuple(existing))
         return self.survey.without(what_if.tags, what_if.branches)
 
     def _removable(
@@ -490,10 +490,10 @@ def _branch_rows(account: SpaceAccount) -> Iterator[dict[str, Any]]:
             account.held({folder: everything[folder]}) if folder in everything else needed & False
         )
         own = [file for file in account.survey.files if file.home == folder]
-        unshared = account.references.numbers_of([file.identity for file in own])
+        identities = account.references.numbers_of([file.identity for file in own])
         exclusive = sum(
             file.size_bytes
-            for file, key in zip(own, unshared.tolist(), strict=True)
+            for file, key in zip(own, identities.tolist(), strict=True)
             if key < 0 or not needed[key]
         )
         yield {

@@ -124,7 +124,7 @@ class BranchDeletion:
             f"deleting branch {self.name!r}: {len(self.versions)} versions, "
             f"{self.num_files} files, {self.size_bytes:,} bytes"
         )
-        return "\n".join([first, *(f"refused: {line}" for line in self.users.words())])
+        return "\n".join([first, *(f"refused: {user}" for user in self.users.words())])
 
 
 def users_of(
@@ -193,7 +193,9 @@ def _readers(
     Those that started from it are not among ``other_places``: they do so by being its children.
     """
     base_place = plain_uri(place.home.uri)
-    names = {other: place.slots.list_names()[::-1] for other, place in other_places.items()}
+    names = {
+        other: other_place.slots.list_names()[::-1] for other, other_place in other_places.items()
+    }
     done, total = 0, sum(map(len, names.values()))
     for other, versions in names.items():
         for position, name in enumerate(versions):
@@ -263,12 +265,8 @@ class BranchWriter:
             )
         if record is not None:
             return self._finish(name, record, Target(target.branch, version))
-        created_version = self._left_version(name, parent, version)
-        uuid = (
-            self.environment.new_uuid()
-            if created_version is None
-            else created_version.transaction.uuid
-        )
+        leftover = self._left_version(name, parent, version)
+        uuid = self.environment.new_uuid() if leftover is None else leftover.transaction.uuid
         branch = Branch(
             target.branch,
             version,
@@ -279,7 +277,7 @@ class BranchWriter:
         is_interrupted = True
         try:
             create_record(self.root, branch_path(name), branch.to_bytes(), f"branch {name!r}")
-            committed = created_version or self._first_version(name, branch, uuid)
+            committed = leftover or self._first_version(name, branch, uuid)
             is_interrupted = False
         except LanceError:
             is_interrupted = False
@@ -481,7 +479,7 @@ class BranchWriter:
         place = self.place_of(name)
         manifest_names = place.slots.list_names()
         names = place.home.list_names(VERSIONS)
-        if not manifest_names and all(name.startswith(_TEMPORARY) for name in names):
+        if not manifest_names and all(file_name.startswith(_TEMPORARY) for file_name in names):
             return None  # of a creation that failed and could not remove its temporary file
         if [manifest_name.version for manifest_name in manifest_names] == [version]:
             copy = self._copy_at(name, parent, version)

@@ -247,8 +247,8 @@ class _GivenValues:
 
     def of_rows(self, rows: Selected) -> pa.Table:
         """Return the edited columns of some rows."""
-        edited_ids, ids = self._ids[rows.fragment.id]
-        mine = ids[np.searchsorted(edited_ids, rows.physical)]
+        offsets, ids = self._ids[rows.fragment.id]
+        mine = ids[np.searchsorted(offsets, rows.physical)]
         table = selected_table(self._snapshot, self._columns, rows)
         columns = []
         for column in table.schema:
@@ -280,18 +280,18 @@ def carried_over(
         return edits, ()
     names = _same_columns(base, newest, edits)
     rows = [*sorted(edits.cells), *sorted(edits.deleted - edits.cells.keys())]
-    remaining = _still_there(base, newest, rows)
-    remaining |= _rewritten_rows(base, newest, [row for row in rows if row not in remaining], edits)
+    new_ids = _still_there(base, newest, rows)
+    new_ids |= _rewritten_rows(base, newest, [row for row in rows if row not in new_ids], edits)
     conflicts = [
         CellConflict(row, None, edits=_scalars(base, edits.cells.get(row, {})))
         for row in rows
-        if row not in remaining and (row in edits.cells or not _is_stable(base))
+        if row not in new_ids and (row in edits.cells or not _is_stable(base))
     ]
-    edited = [row for row in rows if row in remaining and row in edits.cells]
+    edited = [row for row in rows if row in new_ids and row in edits.cells]
     cells: dict[int, Mapping[str, Any]] = {}
     if edited:
         before = _values(base, edited, list(names))
-        after = _values(newest, [remaining[row] for row in edited], list(names.values()))
+        after = _values(newest, [new_ids[row] for row in edited], list(names.values()))
         differs = {
             old: values_differ(before.column(old), after.column(new)) for old, new in names.items()
         }
@@ -303,14 +303,14 @@ def carried_over(
                     carried[names[name]] = value
                 elif not is_same_value(value, theirs):
                     old = before.column(name)[position]
-                    conflicts.append(CellConflict(remaining[row], name, old, value, theirs))
+                    conflicts.append(CellConflict(new_ids[row], name, old, value, theirs))
             if carried:
-                cells[remaining[row]] = carried
-    deleted = {row: remaining[row] for row in rows if row in remaining and row in edits.deleted}
+                cells[new_ids[row]] = carried
+    deleted = {row: new_ids[row] for row in rows if row in new_ids and row in edits.deleted}
     changed = _changed_rows(base, newest, deleted)
     conflicts += changed.values()
     left = frozenset(row for row in deleted.values() if row not in changed)
-    old_rows = {new: old for old, new in remaining.items()}
+    old_rows = {new: old for old, new in new_ids.items()}
     return CellEdits(cells, left), _named(base, edits, conflicts, old_rows)
 
 

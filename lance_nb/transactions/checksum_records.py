@@ -127,12 +127,12 @@ def merge_records(store: Store) -> int:
             continue  # verify tells of it
         read.append(path)
     present = {entry.name for entry in store.list_recursive("")}
-    left = sorted(path for path in sums if path.path in present)
+    left = sorted(file_sum for file_sum in sums if file_sum.path in present)
     written = {
         write_record(store, left[start : start + _RECORD_FILES])
         for start in range(0, len(left), _RECORD_FILES)
     }
-    merged_names = [name for name in read if name not in written]
-    for path in merged_names:
+    merged_paths = [path for path in read if path not in written]
+    for path in merged_paths:
         store.delete(path)
-    return len(merged_names)
+    return len(merged_paths)

@@ -264,14 +264,14 @@ def explanation_of(
         stats_of(candidates),
         [
             CleanupCandidateFile(
-                name.file.path,
-                name.file.kind,
-                name.unverified,
-                name.file.size_bytes,
-                name.version,
-                name.reason,
+                candidate.file.path,
+                candidate.file.kind,
+                candidate.unverified,
+                candidate.file.size_bytes,
+                candidate.version,
+                candidate.reason,
             )
-            for name in listed
+            for candidate in listed
         ],
         is_truncated,
         max_files,
@@ -409,12 +409,12 @@ class Cleanup:
         )
 
     def _age(self, survey: Survey) -> Age:
-        modified_by_version: dict[int, datetime | None] = {}
+        commit_times: dict[int, datetime | None] = {}
 
         def committed(name: ManifestName) -> datetime | None:
-            if name.version not in modified_by_version:
-                modified_by_version[name.version] = _commit_time(self._store(survey), name)
-            return modified_by_version[name.version]
+            if name.version not in commit_times:
+                commit_times[name.version] = _commit_time(self._store(survey), name)
+            return commit_times[name.version]
 
         def stored(name: ManifestName) -> datetime | None:
             file = survey.manifest(self._folder, name)
@@ -426,9 +426,7 @@ class Cleanup:
         self, survey: Survey, going: Sequence[ManifestName], needed: Sequence[ManifestName]
     ) -> References:
         """Read the versions that stay, and ``needed`` of those that go."""
-        left_out = {name.version for name in going} - {
-            manifest_name.version for manifest_name in needed
-        }
+        left_out = {name.version for name in going} - {name.version for name in needed}
         chosen = {
             folder: [
                 name
@@ -505,7 +503,7 @@ class Cleanup:
         self, survey: Survey, references: References, plan: CleanupPlan
     ) -> CleanupPlan:
         """Read what was committed since the survey, and what was not deleted after all."""
-        versions = {name.version for name in plan.names}
+        deleted_versions = {name.version for name in plan.names}
         for folder in sorted({*survey.lines, *branch_folders(self._root)}):
             line = survey.lines.get(folder, LineOfVersions(folder, None, (), ()))
             now = line_of(self._root, folder, [])
@@ -513,11 +511,11 @@ class Cleanup:
             new = [name for name in now.names if name.version not in before]
             new += [name for name in now.detached if name not in line.detached]
             if folder == self._folder:
-                left = [name for name in now.names if name.version in versions]
-                versions -= {name.version for name in left}
+                left = [name for name in now.names if name.version in deleted_versions]
+                deleted_versions -= {name.version for name in left}
                 new = left + new
             references.read(survey.store(folder), folder, new)
-        names = tuple(name for name in plan.names if name.version in versions)
+        names = tuple(name for name in plan.names if name.version in deleted_versions)
         return replace(plan, names=names)
 
     def _delete(self, candidates: Sequence[Candidate], failed: list[Candidate]) -> list[Candidate]:

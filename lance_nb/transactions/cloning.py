@@ -100,8 +100,8 @@ def files_to_copy(source: CommitPlace, version: int, target: CommitPlace) -> lis
     """List the files of a deep clone. Raises DatasetAlreadyExistsError, VersionNotFoundError."""
     if target.slots.latest() is not None:
         raise DatasetAlreadyExistsError(f"a dataset is at {target.home.uri!r} already")
-    snapshot = clone_source(source, version).load(version)
-    return list(files_of(source.locations(snapshot.manifest), snapshot.manifest, snapshot.indices))
+    loaded = clone_source(source, version).load(version)
+    return list(files_of(source.locations(loaded.manifest), loaded.manifest, loaded.indices))
 
 
 def commit_clone(

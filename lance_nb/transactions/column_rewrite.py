@@ -160,9 +160,9 @@ def rewrite_columns(
 
 
 def _remove(snapshot: Snapshot, changed: Iterable[Fragment]) -> None:
-    for row_group in changed:
+    for fragment in changed:
         try:
-            snapshot.locations.home.delete(row_group.files[-1].location())
+            snapshot.locations.home.delete(fragment.files[-1].location())
         except LanceError:  # an orphan for cleanup: what went wrong before matters more
             continue
 

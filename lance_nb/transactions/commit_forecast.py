@@ -151,8 +151,8 @@ class CommitForecast:
         judged = theirs
         if isinstance(theirs, Rewrite) and isinstance(ours, Rewrite):
             judged = with_reuse_index(theirs, version, load)
-        keys_of_both = both_insert(ours, self._transaction.read_version, theirs, version, load)
-        circumstances = Circumstances(self._affected is not None, keys_of_both)
+        do_both_insert = both_insert(ours, self._transaction.read_version, theirs, version, load)
+        circumstances = Circumstances(self._affected is not None, do_both_insert)
         return Encounter(version, theirs, check(ours, judged, circumstances))
 
     def _unchanged(self, ours: Rewrite, head: ManifestName) -> Iterator[Encounter]:
@@ -173,9 +173,9 @@ class CommitForecast:
             changed = {number for number in old if now.get(number) != seen.get(number)}
             conflict = Conflict(Verdict.COMPATIBLE)
             if changed and not is_fine:
-                subject = enumerate_ids("fragment", changed)
+                shown = enumerate_ids("fragment", changed)
                 conflict = Conflict(
-                    Verdict.RETRYABLE, f"theirs changes {subject}, which ours rewrites"
+                    Verdict.RETRYABLE, f"theirs changes {shown}, which ours rewrites"
                 )
             yield Encounter(version, self._operation(version), conflict)
             seen = now
@@ -189,17 +189,17 @@ class CommitForecast:
     # --- rows, and the version that would be made -------------------------------------------------
 
     def _with_rows(
-        self, encounters: Sequence[Encounter], earlier: Sequence[Encounter], head: ManifestName
+        self, encounters: Sequence[Encounter], readable: Sequence[Encounter], head: ManifestName
     ) -> Iterator[Encounter]:
         """Do what the commit does after the pairs: merge deletions, and build the version."""
-        problem = self._rehearse(earlier, head)
+        problem = self._rehearse(readable, head)
         shared = (
             {}
             if problem is None
-            else {encounter.version: self._shared_rows(encounter) for encounter in earlier}
+            else {encounter.version: self._shared_rows(encounter) for encounter in readable}
         )
         is_other = problem is not None and not any(shared.values())
-        blamed = self._blamed(earlier, problem) if problem is not None and is_other else None
+        blamed = self._blamed(readable, problem) if problem is not None and is_other else None
         for encounter in encounters:
             rows = shared.get(encounter.version)
             if rows:

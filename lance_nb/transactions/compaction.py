@@ -273,10 +273,10 @@ def _split(
     left = sum(fragment.num_rows for fragment, _ in run)
     part: list[tuple[Fragment, bool]] = []
     rows = 0
-    for size in run:
-        part.append(size)
-        rows += size[0].num_rows
-        left -= size[0].num_rows
+    for entry in run:
+        part.append(entry)
+        rows += entry[0].num_rows
+        left -= entry[0].num_rows
         if rows >= target and left >= target:
             yield part
             part, rows = [], 0
@@ -379,8 +379,8 @@ def run_task(
     extras = [*(lineage if has_ids else ()), *([ROW_ADDRESS] if copies else ())]
     with FragmentWriter(snapshot.manifest.schema, snapshot.locations.home, written) as writer:
         for batch in _rows(snapshot, task, options, extras):
-            for name, versions in lineage.items() if has_ids else ():
-                versions.append(batch.column(name).to_numpy(zero_copy_only=False))
+            for name, arrays in lineage.items() if has_ids else ():
+                arrays.append(batch.column(name).to_numpy(zero_copy_only=False))
             rows = batch.drop_columns(extras) if extras else batch
             if copies:
                 rows = copies.batch(rows, batch.column(ROW_ADDRESS).to_numpy())

@@ -297,13 +297,13 @@ def _same_bases(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Co
 @_rule("w", "incompatible if the same log is merged as far or farther, retryable if less far")
 def _same_logs(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     done = dict(theirs.compacted)
-    compacted = [(shard, number) for shard, number in ours.compacted if shard in done]
-    for shard, number in compacted:
+    shared = [(shard, number) for shard, number in ours.compacted if shard in done]
+    for shard, number in shared:
         if done[shard] >= number:
             overlap = f"theirs has merged shard {shard} up to generation {done[shard]}"
             return Conflict(_INCOMPATIBLE, overlap)
-    if compacted:
-        return Conflict(_RETRYABLE, f"both merge the log of shard {compacted[0][0]}")
+    if shared:
+        return Conflict(_RETRYABLE, f"both merge the log of shard {shared[0][0]}")
     return None
 
 
@@ -323,18 +323,18 @@ def _indexed_fields(indices: tuple[IndexMetadata, ...]) -> set[int]:
 
 @_rule("i", "retryable if both change the same index")
 def _same_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
-    built, other_names = _names(ours.new_indices), _names(theirs.new_indices)
-    removed, their_names = _names(ours.removed_indices), _names(theirs.removed_indices)
+    built, their_built = _names(ours.new_indices), _names(theirs.new_indices)
+    removed, their_removed = _names(ours.removed_indices), _names(theirs.removed_indices)
     # Building on while the other drops the index, one way or the other.
-    dropped = ((built - removed) & their_names) | ((other_names - their_names) & removed)
-    common = (built & other_names) | dropped
+    dropped = ((built - removed) & their_removed) | ((their_built - their_removed) & removed)
+    common = (built & their_built) | dropped
     mine = {removed_index.uuid: removed_index.name for removed_index in ours.removed_indices}
     twice = {
         mine[removed_index.uuid]
         for removed_index in theirs.removed_indices
         if removed_index.uuid in mine
     }
-    common |= twice & (built | other_names)
+    common |= twice & (built | their_built)
     if not common:
         return None
     return Conflict(_RETRYABLE, f"both change index {', '.join(map(repr, sorted(common)))}")

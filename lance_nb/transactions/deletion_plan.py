@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 
 import numpy as np
@@ -62,12 +62,12 @@ class DeletionPlan:
     @property
     def num_rows(self) -> int:
         """Rows that are deleted."""
-        return sum(len(fragment.rows) for fragment in self.fragments)
+        return sum(len(deletion.rows) for deletion in self.fragments)
 
     @property
     def affected_rows(self) -> Mapping[int, DeletionVector]:
         """Offsets that are deleted, by fragment id."""
-        return {fragment.fragment.id: fragment.rows for fragment in self.fragments}
+        return {deletion.fragment.id: deletion.rows for deletion in self.fragments}
 
     def changes(self, pending: PendingDeletions) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
         """Return the fragments that change and the ids of those that vanish.
@@ -75,12 +75,12 @@ class DeletionPlan:
         The vectors of the fragments that change are added to ``pending``.
         """
         updated, removed = [], []
-        for fragment in self.fragments:
-            if fragment.is_whole:
-                removed.append(fragment.fragment.id)
+        for deletion in self.fragments:
+            if deletion.is_whole:
+                removed.append(deletion.fragment.id)
                 continue
-            file = pending.add(fragment.fragment.id, self.read_version, fragment.merged)
-            updated.append(replace(fragment.fragment, deletion_file=file))
+            file = pending.add(deletion.fragment.id, self.read_version, deletion.merged)
+            updated.append(replace(deletion.fragment, deletion_file=file))
         return tuple(updated), tuple(removed)
 
     def operation(self, pending: PendingDeletions) -> Delete:
@@ -167,12 +167,10 @@ def united_deletions(plans: Sequence[DeletionPlan]) -> DeletionPlan:
     if len(plans) == 1:
         return plans[0]
     by_fragment: dict[int, FragmentDeletion] = {}
-    for fragment_plan in (fragment_plan for plan in plans for fragment_plan in plan.fragments):
-        united = by_fragment.get(fragment_plan.fragment.id, fragment_plan)
-        rows, merged = united.rows | fragment_plan.rows, united.merged | fragment_plan.merged
-        by_fragment[fragment_plan.fragment.id] = FragmentDeletion(
-            fragment_plan.fragment, rows, merged
-        )
+    for deletion in chain.from_iterable(plan.fragments for plan in plans):
+        united = by_fragment.get(deletion.fragment.id, deletion)
+        rows, merged = united.rows | deletion.rows, united.merged | deletion.merged
+        by_fragment[deletion.fragment.id] = FragmentDeletion(deletion.fragment, rows, merged)
     texts = list(dict.fromkeys(plan.predicate for plan in plans))
     text = texts[0] if len(texts) == 1 else " OR ".join(f"({term})" for term in texts)
     return DeletionPlan(plans[0].read_version, text, tuple(by_fragment.values()))

@@ -61,10 +61,10 @@ def unneeded_entries(indices: Sequence[IndexMetadata], load: LoadIndices) -> set
             set() if reuse_index is None else set(entries(inline_details(reuse_index)))
         )
     unneeded = set()
-    for index, entry in enumerate(known_entries):
-        reached = _reached(known_entries, index)
+    for position, entry in enumerate(known_entries):
+        reached = _reached(known_entries, position)
         if not any(_needs(index, entry, reached, built_on) for index in on_columns):
-            unneeded.add(index)
+            unneeded.add(position)
     return unneeded
 
 

@@ -113,12 +113,12 @@ class SourceRows:
 
     def take(self, rows: Ints, names: Sequence[str]) -> pa.Table:
         """Return rows by their numbers, in that order."""
-        projected = pa.schema([self.schema.field(name) for name in names])
+        schema = pa.schema([self.schema.field(name) for name in names])
         if not rows.size:
-            return pa.Table.from_batches([], projected)
+            return pa.Table.from_batches([], schema)
         if len(self._batches) == 1 and self._mapped is None:
             batch = self._batches[0].select(list(names)).replace_schema_metadata(None)
-            return pa.Table.from_batches([batch.take(from_integers(rows))], projected)
+            return pa.Table.from_batches([batch.take(from_integers(rows))], schema)
         in_order = bool((np.diff(rows) >= 0).all())
         order = None if in_order else np.argsort(rows, kind="stable")
         ascending = rows if order is None else rows[order]
@@ -129,7 +129,7 @@ class SourceRows:
             owner = int(owners[start])
             batch = self._batches[owner].select(list(names)).replace_schema_metadata(None)
             parts.append(batch.take(from_integers(ascending[start:stop] - self._starts[owner])))
-        table = pa.Table.from_batches(parts, projected)
+        table = pa.Table.from_batches(parts, schema)
         if order is None:
             return table
         back = np.empty_like(order)
@@ -225,7 +225,7 @@ def check_keys(given_schema: pa.Schema, on: tuple[str, ...]) -> None:
         if name not in given_schema.names:
             raise SchemaMismatchError(
                 f"the source has no column {name!r}, which rows are matched by; its columns: "
-                + ", ".join(repr(name) for name in given_schema.names[:20])
+                + ", ".join(repr(column) for column in given_schema.names[:20])
             )
 
 
@@ -249,14 +249,14 @@ def _array(table: pa.Table, name: str) -> pa.Array | None:
 def _fitted(
     new: pa.Array | None,
     old: pa.Array | None,
-    stored_field: tuple[Field, pa.DataType],
+    target: tuple[Field, pa.DataType],
     num_rows: int,
 ) -> pa.Array:
     """Return the new values, completed by old ones or nulls, in the type of the dataset.
 
     Blobs stay in the form that either side has them in; a file writer takes both.
     """
-    field, type_ = stored_field
+    field, type_ = target
     if new is None:
         return pa.nulls(num_rows, type_) if old is None else old
     if new.type == type_ or is_blob(field):
@@ -270,7 +270,8 @@ def _fitted(
         children.append(_fitted(mine, before, (part, arrow.type), num_rows))
     mask = new.is_null() if new.null_count else None
     fields = [
-        pa.field(field.name, child.type) for field, child in zip(type_, children, strict=True)
+        pa.field(child_field.name, child.type)
+        for child_field, child in zip(type_, children, strict=True)
     ]
     array = pa.StructArray.from_arrays(children, fields=fields, mask=mask)
     return array if array.type == type_ or holds_blobs(field) else cast_array(array, type_)

@@ -117,17 +117,17 @@ def check_invariants(
 
 def _damage(manifest: Manifest, indices: tuple[IndexMetadata, ...]) -> list[str]:
     """Return what of the same is wrong with a version that is there already."""
-    rebuilt = Built(manifest, indices, tuple(manifest.fragments))
+    existing = Built(manifest, indices, tuple(manifest.fragments))
     return [
-        *_list_problems(rebuilt, manifest),
-        *_flag_problems(manifest, rebuilt.fresh),
-        *(text for fragment in rebuilt.fresh for text in _fragment_problems(fragment, manifest)),
+        *_list_problems(existing, manifest),
+        *_flag_problems(manifest, existing.fresh),
+        *(text for fragment in existing.fresh for text in _fragment_problems(fragment, manifest)),
         *(
             f"fragment {fragment.id} has no number of rows"
-            for fragment in rebuilt.fresh
+            for fragment in existing.fresh
             if not fragment.physical_rows
         ),
-        *_index_problems(rebuilt),
+        *_index_problems(existing),
     ]
 
 

@@ -240,7 +240,7 @@ def _new_ids(
         if all(_keeps_distances(fragment, _with_fields(fragment, ids)) for fragment in fragments):
             return ids
         before = len(field_ids)
-        field_ids |= {field for field_id in fragments for field in _beside(field_id, field_ids)}
+        field_ids |= {field for fragment in fragments for field in _beside(fragment, field_ids)}
         if len(field_ids) == before:
             break
     where = next(
@@ -266,7 +266,7 @@ def _keeps_distances(before: Fragment, after: Fragment) -> bool:
 
 
 def _beside(fragment: Fragment, field_ids: set[int]) -> set[int]:
-    """Return the fields of the 0.1 files that are the last ones to hold a wanted field."""
+    """Return the fields of the 0.1 files that are the last ones to hold one of ``field_ids``."""
     left = set(field_ids)
     beside: set[int] = set()
     for file in reversed(fragment.files):

@@ -172,9 +172,9 @@ class OperationValue:
     def __repr__(self) -> str:
         every = fields(self)  # type: ignore[arg-type]
         shown = [
-            f"{base.name}={getattr(self, base.name)!r}"
-            for base in every
-            if base.name not in _OUR_OWN or getattr(self, base.name)
+            f"{attribute.name}={getattr(self, attribute.name)!r}"
+            for attribute in every
+            if attribute.name not in _OUR_OWN or getattr(self, attribute.name)
         ]
         return f"LanceOperation.{type(self).__name__}({', '.join(shown)})"
 

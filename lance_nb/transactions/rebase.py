@@ -316,8 +316,8 @@ def _replaced_singletons(
 ) -> list[IndexMetadata]:
     """Return the singleton indices that are there now and that ours replaces without saying so."""
     names = {index.name for index in ours.added} & {REUSE_INDEX, WAL_INDEX}
-    replaced_uuids = {index.uuid for index in (*ours.removed, *ours.added)}
-    return [index for index in current if index.name in names and index.uuid not in replaced_uuids]
+    named_uuids = {index.uuid for index in (*ours.removed, *ours.added)}
+    return [index for index in current if index.name in names and index.uuid not in named_uuids]
 
 
 LoadVersion = Callable[[int], tuple[Manifest, Any]]

@@ -36,8 +36,8 @@ class _Operations(Mapping[str, type[Operation]]):
 
     def __getitem__(self, arm: str) -> type[Operation]:
         name = _CLASSES[arm]
-        operation: type[Operation] = getattr(import_module(f"{_FOLDER}.{arm}"), name)
-        return operation
+        operation_type: type[Operation] = getattr(import_module(f"{_FOLDER}.{arm}"), name)
+        return operation_type
 
     def __contains__(self, arm: object) -> bool:
         return arm in _CLASSES

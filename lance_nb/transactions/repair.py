@@ -325,8 +325,8 @@ class Quarantine:
 
     def _is_made(self, path: str, present: memoryview) -> bool:
         """Return whether the repair has written what lies at a path."""
-        record = _read_if_exists(self.root, self.place(path, _MADE))
-        return record is not None and _same(present, record)
+        written = _read_if_exists(self.root, self.place(path, _MADE))
+        return written is not None and _same(present, written)
 
     def _branches_made_anew(
         self, record: Mapping[str, Any], waiting: Sequence[str]
@@ -364,8 +364,8 @@ class Quarantine:
 
 def repairs(root: Store) -> list[str]:
     """List the ids of the repairs that have moved files to quarantine, oldest first."""
-    parts = [entry.name.split("/") for entry in root.list_recursive(QUARANTINE)]
-    return sorted({parts[0] for parts in parts if parts[1:] == [RECORD_FILE]})
+    split_names = [entry.name.split("/") for entry in root.list_recursive(QUARANTINE)]
+    return sorted({parts[0] for parts in split_names if parts[1:] == [RECORD_FILE]})
 
 
 def _read(root: Store, identity: str) -> dict[str, Any]:

@@ -196,7 +196,7 @@ class _Planner:
             break
         if good is None or not bad:
             return None
-        files = tuple(_inside(folder, finding.path) for finding in bad)
+        files = tuple(_inside(folder, name.path) for name in bad)
         newest = line.names[-1].version
         shown = f"{line.branch or 'main'}:{good}"
         return RepairStep(
@@ -229,7 +229,7 @@ class _Planner:
                 bad.append(name)
                 continue
             if bad and _goes_back(source, name.version, bad[0].version):
-                files = tuple(_inside(folder, finding.path) for finding in bad)
+                files = tuple(_inside(folder, name.path) for name in bad)
                 text = (
                     f"move {count_of(len(bad), 'damaged manifest')} to quarantine: version "
                     f"{name.version} has already restored an older version"
@@ -363,7 +363,7 @@ class _Planner:
             text = f"move {count_of(len(files), 'leftover file')} to quarantine"
             why = "interrupted writes left these files, and no version names them"
             yield RepairStep(QUARANTINE, text, why, None, files, files)
-        for staged_file in staged:
+        for finding in staged:
             held = (
                 ""
                 if keeper
@@ -376,10 +376,10 @@ class _Planner:
             yield RepairStep(
                 QUARANTINE,
                 text,
-                staged_file.message,
-                staged_file.branch,
-                (staged_file.path,),
-                (staged_file.path,),
+                finding.message,
+                finding.branch,
+                (finding.path,),
+                (finding.path,),
                 held_back=held,
             )
 

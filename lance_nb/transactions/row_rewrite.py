@@ -131,9 +131,9 @@ def rewrite_rows(
     else:
         rows = _in_windows(snapshot, touched, every)
     text = "" if choice.filter is None else choice.filter.text
-    changed = change.compute, tuple(updates)
+    new_values = change.compute, tuple(updates)
     return _written_again(
-        snapshot, change.parts(rows), changed, options, text=text, progress=progress
+        snapshot, change.parts(rows), new_values, options, text=text, progress=progress
     )
 
 
@@ -161,13 +161,13 @@ def rewrite_given(
 def _written_again(
     snapshot: Snapshot,
     rows: Iterable[Selected],
-    change: tuple[Callable[[Selected], pa.Table], tuple[str, ...]],
+    new_values: tuple[Callable[[Selected], pa.Table], tuple[str, ...]],
     options: WriteOptions,
     *,
     text: str,
     progress: Callable[[int], None],
 ) -> RowRewrite:
-    """Write rows again; ``change`` gives the new values of the columns that it names."""
+    """Write rows again; ``new_values`` gives the new values of the columns that it names."""
     schema = snapshot.manifest.schema
     every = project(schema, None, [ROW_ID])
     copies = BlobCopies(snapshot)
@@ -176,7 +176,7 @@ def _written_again(
         for fragment, windows in groupby(rows, key=lambda selection: selection.fragment):
             offsets = []
             for window in windows:
-                table = _changed_table(snapshot, every, window, change[0](window), copies)
+                table = _changed_table(snapshot, every, window, new_values[0](window), copies)
                 ids.append(to_integers(one_array(table.column(ROW_ID))))
                 for batch in table.drop_columns([ROW_ID]).to_batches():
                     writer.write(batch)
@@ -189,7 +189,7 @@ def _written_again(
     return RowRewrite(
         DeletionPlan(snapshot.version, text, tuple(deletions)),
         tuple(fragments),
-        tuple(field.id for name in change[1] for field in schema.field(quoted([name])).walk()),
+        tuple(field.id for name in new_values[1] for field in schema.field(quoted([name])).walk()),
     )
 
 

@@ -81,9 +81,9 @@ def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]
         added = with_blobs(added, file_version_of(version))
     new = Schema.from_arrow(added)
     new.check_text_metadata()
-    all_fields = new.fields
-    grows = next((field.name for field in all_fields if field.name in schema.names), None)
-    after, part = extended(schema, all_fields, next_field_id(manifest))
+    new_fields = new.fields
+    grows = next((field.name for field in new_fields if field.name in schema.names), None)
+    after, part = extended(schema, new_fields, next_field_id(manifest))
     if grows is not None and version != "2.2":
         raise SchemaMismatchError(
             f"column {grows!r} is a struct: a field can be added to it in files of version 2.2, "
@@ -120,14 +120,14 @@ def _grown(
         if existing is None:
             if parent_id < 0:
                 check_not_reserved([field.name])
-            by_name[field.name] = merged = _numbered(field, parent_id, ids)
+            by_name[field.name] = part = _numbered(field, parent_id, ids)
         elif _has_parts(existing) and existing.logical_type == field.logical_type:
             after, below = _grown(existing.children, field.children, existing.id, ids)
             by_name[field.name] = replace(existing, children=after)
-            merged = replace(existing, children=below)
+            part = replace(existing, children=below)
         else:
             raise SchemaMismatchError(f"column {field.name!r} already exists in the dataset")
-        parts.append(merged)
+        parts.append(part)
     return tuple(by_name.values()), tuple(parts)
 
 

@@ -243,11 +243,11 @@ def _combined(
     pending = PendingDeletions(checksums=wants_checksums(snapshot.manifest.config))
     operation: Operation
     if added or rewrites:
-        updated_fragments, removed_fragments = plan.changes(pending)
+        updated_fragments, removed_ids = plan.changes(pending)
         fields = {field for rewrite in rewrites for field in rewrite.fields}
         merge = next((rewrite for rewrite in rewrites if isinstance(rewrite, MergePlan)), None)
         operation = Update(
-            removed_fragment_ids=removed_fragments,
+            removed_fragment_ids=removed_ids,
             updated_fragments=updated_fragments,
             new_fragments=added,
             fields_for_preserving_frag_bitmap=tuple(sorted(fields)),

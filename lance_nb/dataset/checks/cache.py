@@ -146,9 +146,9 @@ class ResultCache:
         column = table["hashes"].combine_chunks()
         lists = [column[index].values for index in range(len(keys))]
         return {
-            key: np.asarray(list_.to_numpy(zero_copy_only=False), np.uint64)
-            for key, list_ in zip(keys, lists, strict=True)
-            if key is not None and list_ is not None and not list_.null_count
+            key: np.asarray(fragment_hashes.to_numpy(zero_copy_only=False), np.uint64)
+            for key, fragment_hashes in zip(keys, lists, strict=True)
+            if key is not None and fragment_hashes is not None and not fragment_hashes.null_count
         }
 
 

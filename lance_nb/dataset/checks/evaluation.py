@@ -258,7 +258,7 @@ class Checker:
         return self._condition(dataset, expectation, sql)
 
     def unread_bytes(self, dataset: LanceDataset) -> int:
-        """Return how many bytes of data files hold what ``at`` would read of this version.
+        """Return how many bytes of data files hold what ``evaluate`` would read of this version.
 
         It reads at most that, as it reads columns and not whole files; 0 means that the cache has
         all results. A file whose size is not recorded counts as ``UNSIZED_FILE_BYTES``.
@@ -277,9 +277,9 @@ class Checker:
                     missing.update(range(len(fragments)))
                 elif expectation.kind != "row_count":
                     cache, keys = self._cached(dataset, expectation)
-                    cached_value = cache.hashes if expectation.kind == "unique" else cache.get
+                    lookup = cache.hashes if expectation.kind == "unique" else cache.get
                     missing.update(
-                        position for position, key in enumerate(keys) if cached_value(key) is None
+                        position for position, key in enumerate(keys) if lookup(key) is None
                     )
             except _NOT_EVALUATED:
                 continue  # nothing is read for it
@@ -599,8 +599,8 @@ class Checker:
             )
         cache, key, cached = self._drift_entry(dataset, before, expectation)
         if cached is None:
-            result = dataset.diff(before, dataset).drift([expectation.column])[0].psi
-            cached = (-1.0 if result is None else result,)
+            measured_psi = dataset.diff(before, dataset).drift([expectation.column])[0].psi
+            cached = (-1.0 if measured_psi is None else measured_psi,)
             cache.put(key, cached)
         psi = cached[0]
         if psi < 0:

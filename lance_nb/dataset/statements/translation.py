@@ -71,11 +71,11 @@ def translate(
         return Translation(text, scans, (), None)
     translator = _Translator(tree, tables, has_filters=has_filters)
     query, fields = call_deeply(lambda: translator.query(tree, Scope()))
-    fields_known = None if fields is None else tuple((field.name, field.type) for field in fields)
+    result_fields = None if fields is None else tuple((field.name, field.type) for field in fields)
     written = call_deeply(lambda: duckdb_text(query))
     names = {table.name for table in query.find_all(exp.Table)}
     scans = tuple(scan for scan in translator.scans if scan.name in names)
-    return Translation(written, scans, tuple(translator.functions.values()), fields_known)
+    return Translation(written, scans, tuple(translator.functions.values()), result_fields)
 
 
 def _named_columns(tree: Any, names: list[str]) -> tuple[str, ...] | None:

@@ -189,10 +189,10 @@ Check = Callable[["LanceDataset"], _Outcome]
 
 
 def _trial(dataset: LanceDataset, number: int, check: Check, nulls: Nulls) -> Trial:
-    dataset_then = dataset.checkout_version((dataset.branch, number))
+    checked_out = dataset.checkout_version((dataset.branch, number))
     info = dataset.version_info(number)
     try:
-        outcome = check(dataset_then)
+        outcome = check(checked_out)
     except ColumnNotFoundError:
         return Trial(number, None, info.operation, info.message)
     holds = not outcome.is_false and (nulls == "pass" or not outcome.is_null)

@@ -98,7 +98,7 @@ def options_of(
             f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}"
         )
     keys = (key,) if isinstance(key, str) else tuple(key or ())
-    if not all(isinstance(key, str) for key in keys):
+    if not all(isinstance(name, str) for name in keys):
         raise InvalidInputError(f"key must be a column name or a list of column names, not {key!r}")
     chosen = choices_of(resolve)
     return MergeOptions(strategy, check_choice(on_conflict), keys, copy, pin, chosen)
@@ -269,9 +269,9 @@ class MergePlan:
         shown = "\n".join(f"  - {conflict}" for conflict in self.unresolved[:_SHOWN])
         more = len(self.unresolved) - _SHOWN
         more_line = f"\n  and {more} more" if more > 0 else ""
-        subject = count_of(len(self.unresolved), "conflict")
+        conflicts_text = count_of(len(self.unresolved), "conflict")
         raise CommitConflictError(
-            f"{self.title} has {subject}; nothing was changed:\n{shown}{more_line}"
+            f"{self.title} has {conflicts_text}; nothing was changed:\n{shown}{more_line}"
         )
 
     @property
@@ -458,11 +458,11 @@ def plan_branch(
     Raises RefNotFoundError, InvalidInputError, VersionNotFoundError; CommitConflictError when a
     fast-forward is asked for and the target has moved.
     """
-    source_branch = source_of(session, source)
+    origin = source_of(session, source)
     branch = current if into is None else _branch(session, into)
     counter = VersionReadProgress(progress)
     repository = SessionRepository(session, counter)
-    side = repository.load(source_branch.branch, source_branch.version)
+    side = repository.load(origin.branch, origin.version)
 
     def again() -> Planned:
         return plan_merge(repository, side, repository.load(branch, None), options.request)
@@ -531,11 +531,11 @@ def _change_plan(
     outcome = planned.outcome
     if outcome is not None and outcome.changes_nothing and not planned.conflicts:
         version = max(side.version for side in sides)
-        change = (
+        reason = (
             "is already present here" if kind == PICK else "was already undone, or changed nothing"
         )
         raise InvalidInputError(
-            f"the change of version {version} of {sides[0].branch or 'main'} {change}: there is "
+            f"the change of version {version} of {sides[0].branch or 'main'} {reason}: there is "
             f"nothing to {'cherry-pick' if kind == PICK else 'revert'}"
         )
     return _plan_of(repository.session, planned, again, options)

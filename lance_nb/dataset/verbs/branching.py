@@ -71,10 +71,10 @@ def shallow_clone(
     session: Session, target: Target, uri: Any, options: StorageOptions | None
 ) -> tuple[Session, Snapshot]:
     """Make a dataset that refers to the files of this one."""
-    source, version, place, snapshot = clone_places(session, target, uri, options)
+    source, version, place, clone_session = clone_places(session, target, uri, options)
     committed = cloning.shallow_clone(source, version, place, CommitOptions())
-    remember_created(snapshot.root.uri, snapshot.allow_bases)
-    return snapshot, snapshot.snapshot(committed.manifest, None)
+    remember_created(clone_session.root.uri, clone_session.allow_bases)
+    return clone_session, clone_session.snapshot(committed.manifest, None)
 
 
 def deep_clone(
@@ -85,9 +85,9 @@ def deep_clone(
     progress: cloning.CloneProgress | None = None,
 ) -> tuple[Session, Snapshot]:
     """Copy a version with all its files."""
-    source, version, place, snapshot = clone_places(session, target, uri, options)
+    source, version, place, clone_session = clone_places(session, target, uri, options)
     committed = cloning.deep_clone(source, version, place, CommitOptions(), progress)
-    return snapshot, snapshot.snapshot(committed.manifest, None)
+    return clone_session, clone_session.snapshot(committed.manifest, None)
 
 
 def clone_places(
@@ -96,15 +96,15 @@ def clone_places(
     """Return where a clone comes from, which version of it, where it goes, and who reads that."""
     # The clone names the source as a base path: whoever made it may read it.
     bases = (*session.trusted_bases, session.root.uri)
-    session_of_clone = open_session(
+    clone_session = open_session(
         uri, session.storage_options if options is None else options, bases
     )
-    if session_of_clone.root.uri == session.root.uri:
-        place = session_of_clone.root.uri
+    if clone_session.root.uri == session.root.uri:
+        place = clone_session.root.uri
         raise InvalidInputError(f"a dataset cannot be cloned into its own folder {place!r}")
     source = place_of(session, target.branch)
     version, _ = locate(source, target.version, target.tag or "")
-    return source, version, place_of(session_of_clone, None), session_of_clone
+    return source, version, place_of(clone_session, None), clone_session
 
 
 def moved_branches_of(session: Session) -> list[moved_bases.MovedBranch]:

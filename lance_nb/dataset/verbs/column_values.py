@@ -262,19 +262,20 @@ class JoinedColumns:
         left_on, right_on = self.on
         if right_on not in self.right.schema.names:
             raise ColumnNotFoundError(right_on, tuple(self.right.schema.names))
-        type_ = self.right.schema.field(right_on).type
+        given_type = self.right.schema.field(right_on).type
         if left_on in (ROW_ID, ROW_ADDRESS):
             expected_type = pa.uint64()
         else:
             expected_type = key_type(self.snapshot.manifest.schema, left_on)
-        if not _fits(type_, expected_type):
+        if not _fits(given_type, expected_type):
             raise SchemaMismatchError(
-                f"key {right_on!r} has type {type_}, but {left_on!r} of the dataset has type "
+                f"key {right_on!r} has type {given_type}, but {left_on!r} of the dataset has type "
                 f"{expected_type}: cast one of them"
             )
-        if pa.types.is_nested(type_) or isinstance(type_, pa.BaseExtensionType):
+        if pa.types.is_nested(given_type) or isinstance(given_type, pa.BaseExtensionType):
             raise NotSupportedError(
-                f"key {right_on!r} has type {type_}: a key must not have a nested or extension type"
+                f"key {right_on!r} has type {given_type}: a key must not have a nested or "
+                "extension type"
             )
         if len(self.right.schema.names) < 2:
             raise SchemaMismatchError(

@@ -68,7 +68,9 @@ def change_field_metadata(
     schema: Schema, fields: Mapping[str, Values], replace: bool
 ) -> UpdateConfig:
     """Return the operation that changes metadata of fields. Raises ColumnNotFoundError."""
-    updates = {schema.field(name).id: updates_of(field, replace) for name, field in fields.items()}
+    updates = {
+        schema.field(name).id: updates_of(changes, replace) for name, changes in fields.items()
+    }
     return UpdateConfig(field_metadata_updates=updates)
 
 

@@ -74,9 +74,9 @@ def execute(
     if snapshot.version != task.read_version:
         snapshot = session.load(Target(snapshot.branch, task.read_version))
     ids = [fragment.id for fragment in task.fragments]
-    fragments = snapshot.manifest.fragments.with_ids(ids)
+    fragments_by_id = snapshot.manifest.fragments.with_ids(ids)
     for fragment in task.fragments:
-        if fragments.get(fragment.id) != fragment:
+        if fragments_by_id.get(fragment.id) != fragment:
             raise InvalidInputError(
                 f"this task does not belong to {session.uri!r}: fragment {fragment.id} of version "
                 f"{task.read_version} is different there"
@@ -186,9 +186,9 @@ def _operation(
         )
         return Rewrite(groups)
     moved = [
-        MovedGroup(rows, numbered[row_group].old_fragments, numbered[row_group].new_fragments)
-        for row_group in recorded
-        if (rows := results[row_group].row_addrs) is not None
+        MovedGroup(rows, numbered[position].old_fragments, numbered[position].new_fragments)
+        for position in recorded
+        if (rows := results[position].row_addrs) is not None
     ]
     if not moved:
         return Rewrite(tuple(numbered))
@@ -230,7 +230,7 @@ def _check_unchanged(base: Snapshot, results: Iterable[Rewritten]) -> None:
     seen: set[int] = set()
     leaves = {field.id: field.name for field in base.manifest.schema.walk() if not field.children}
     for result in results:
-        fragments = base.manifest.fragments.with_ids(
+        fragments_by_id = base.manifest.fragments.with_ids(
             old_fragment.id for old_fragment in result.old_fragments
         )
         for old_fragment in result.old_fragments:
@@ -239,8 +239,8 @@ def _check_unchanged(base: Snapshot, results: Iterable[Rewritten]) -> None:
                     f"fragment {old_fragment.id} appears in two of the results to commit"
                 )
             seen.add(old_fragment.id)
-            if fragments.get(old_fragment.id) != old_fragment:
-                change = "changed" if old_fragment.id in fragments else "removed"
+            if fragments_by_id.get(old_fragment.id) != old_fragment:
+                change = "changed" if old_fragment.id in fragments_by_id else "removed"
                 raise RetryableCommitConflictError(
                     f"fragment {old_fragment.id} was compacted as it was in version "
                     f"{result.read_version}, "

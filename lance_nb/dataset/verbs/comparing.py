@@ -82,7 +82,9 @@ class DatasetDelta:
         """
         diff = self._diff()
         ids = [] if diff is None else [diff.removed_row_ids()]
-        batches = [pa.record_batch([pa.array(row_id, pa.uint64())], schema=_IDS) for row_id in ids]
+        batches = [
+            pa.record_batch([pa.array(numbers, pa.uint64())], schema=_IDS) for numbers in ids
+        ]
         return pa.RecordBatchReader.from_batches(_IDS, batches)
 
     def get_deleted_rows(self) -> pa.RecordBatchReader:
@@ -124,11 +126,11 @@ class DatasetDelta:
             return None
         branch = self.snapshot.branch
         a, b = (self.session.load(Target(branch, version)) for version in (begin, end))
-        for dataset in (a, b):
-            if not diff.has_row_ids(dataset):
+        for snapshot in (a, b):
+            if not diff.has_row_ids(snapshot):
                 raise InvalidInputError(
-                    f"deleted row ids require stable row ids, which version {dataset.version} does "
-                    "not use; ds.diff(a, b, key=[columns]) finds deleted rows by a key"
+                    f"deleted row ids require stable row ids, which version {snapshot.version} "
+                    "does not use; ds.diff(a, b, key=[columns]) finds deleted rows by a key"
                 )
         return diff.make_diff(self.session, a, b, ROW_ID)
 

@@ -207,7 +207,7 @@ def merge_columns(
     reader_schema: pa.Schema | None,
 ) -> tuple[Fragment, LanceSchema]:
     """Add columns made of expressions, by a function of batches, or streamed in row order."""
-    batches_of_values = values_of(
+    column_values = values_of(
         snapshot,
         values,
         columns=columns,
@@ -215,7 +215,7 @@ def merge_columns(
         reader_schema=reader_schema,
         is_whole=False,
     )
-    return _extended(snapshot, fragment, batches_of_values)
+    return _extended(snapshot, fragment, column_values)
 
 
 def merge(

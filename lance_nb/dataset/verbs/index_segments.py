@@ -67,22 +67,22 @@ def optimize(
 
     def attempt(base: Snapshot) -> Snapshot:
         plans = _plans(base, names, 1 if num_to_merge is None else num_to_merge, retrain=retrain)
-        metadata: list[IndexMetadata] = []
+        segments: list[IndexMetadata] = []
         is_complete = False
         try:
             for plan in plans:
                 segment, _ = indexing.write_segment(
                     base, plan.wanted, plan.fragments, progress=progress, existing=plan.learned_from
                 )
-                metadata.append(segment)
+                segments.append(segment)
             is_complete = True
         finally:
             if not is_complete:
-                indexing.discard(base, metadata)
-        if not metadata:
+                indexing.discard(base, segments)
+        if not segments:
             return base
         replaced = tuple(index for plan in plans for index in plan.replaced)
-        return indexing.commit_segments(session, base, CreateIndex(tuple(metadata), replaced))
+        return indexing.commit_segments(session, base, CreateIndex(tuple(segments), replaced))
 
     return replanned(session, snapshot, attempt)
 

@@ -108,10 +108,10 @@ def _stored(column: pa.Field) -> pa.Field:
 
 def not_built(uri: str, verb: str, *values: object, **options: object) -> str:
     """Say who builds what is not built here, with which call."""
-    code = Python("lance.dataset").call(uri).attribute(verb).call(*values, **options)
+    call = Python("lance.dataset").call(uri).attribute(verb).call(*values, **options)
     return (
         f"lance_nb builds {', '.join(builders())} indices on top-level columns; scans and filters "
-        f"work without an index. With pylance installed, {code.code} builds it, and every "
+        f"work without an index. With pylance installed, {call.code} builds it, and every "
         "operation of lance_nb keeps it valid"
     )
 

@@ -239,11 +239,11 @@ def drop(snapshot: Snapshot, columns: Sequence[str]) -> Operation:
 
 def alter(snapshot: Snapshot, alterations: Sequence[Alteration], work: Work) -> Operation:
     """Rename columns, change whether they may be null, or cast them; raises as ``look`` does."""
-    altered = look(snapshot, alterations)
-    if altered.cast is None:
-        return Project(altered.schema, preserves_nullability=altered.keeps_nullability)
-    fragments = work.write(snapshot, altered.cast.part, altered.cast)
-    return Merge(fragments, altered.schema, preserves_nullability=altered.keeps_nullability)
+    changed = look(snapshot, alterations)
+    if changed.cast is None:
+        return Project(changed.schema, preserves_nullability=changed.keeps_nullability)
+    fragments = work.write(snapshot, changed.cast.part, changed.cast)
+    return Merge(fragments, changed.schema, preserves_nullability=changed.keeps_nullability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +261,10 @@ def add(snapshot: Snapshot, new_columns: NewColumns, work: Work) -> Operation:
     fields = null_fields(snapshot, new_columns.transforms)
     if fields is not None:
         schema, part = extend_schema(snapshot.manifest, fields)
-        for path in _topmost_new(snapshot.manifest.schema, part):
-            if not path.nullable:
+        for field in _topmost_new(snapshot.manifest.schema, part):
+            if not field.nullable:
                 raise SchemaMismatchError(
-                    f"column {path.name!r} would contain only nulls: make it nullable"
+                    f"column {field.name!r} would contain only nulls: make it nullable"
                 )
         return Merge(tuple(snapshot.manifest.fragments), schema, preserves_nullability=True)
     values = values_of(

@@ -54,12 +54,12 @@ def near_duplicates(
         )
     if not limit >= 0 or np.isinf(limit):
         raise InvalidInputError(f"near_duplicates: threshold must be 0 or more, got {threshold}")
-    groups = near_groups(rows.compared(), limit, rows.step, exact=exact)
+    grouped = near_groups(rows.compared(), limit, rows.step, exact=exact)
     return pa.table(
         {
-            "group": pa.array(groups.groups),
-            _ROW_ID: pa.array(rows.ids[groups.rows]),
-            "_distance": pa.array(groups.distances),
+            "group": pa.array(grouped.groups),
+            _ROW_ID: pa.array(rows.ids[grouped.rows]),
+            "_distance": pa.array(grouped.distances),
         }
     )
 

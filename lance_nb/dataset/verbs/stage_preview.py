@@ -245,8 +245,8 @@ def _row_names(snapshot: Snapshot, rows: Mapping[int, Ints]) -> tuple[str, ...]:
             chosen = Selected(fragment, offsets, offsets, {})
             values = selected_table(snapshot, projection, chosen).to_pylist()
             row_names += [
-                ", ".join(f"{name} = {visible(repr(value[name]))}" for name in names)
-                for value in values
+                ", ".join(f"{name} = {visible(repr(row[name]))}" for name in names)
+                for row in values
             ]
         elif snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
             row_names += [f"row id {row_id}" for row_id in all_row_ids(fragment)[offsets].tolist()]
@@ -309,9 +309,9 @@ def changed_fragments(before: Snapshot, after: Snapshot, also: Sequence[int] = (
     ids = np.union1d(old.ids, new.ids)
     rows = []
     for counts in (old, new):
-        rows_of_fragment = np.zeros(len(ids), np.int64)
-        rows_of_fragment[np.searchsorted(ids, counts.ids)] = counts.num_rows
-        rows.append(rows_of_fragment)
+        num_rows = np.zeros(len(ids), np.int64)
+        num_rows[np.searchsorted(ids, counts.ids)] = counts.num_rows
+        rows.append(num_rows)
     is_old, is_new = np.isin(ids, old.ids), np.isin(ids, new.ids)
     kind = np.where(is_old & is_new, 1, np.where(is_new, 0, 2))
     touched = np.isin(ids, np.array(also, ids.dtype))
@@ -361,7 +361,9 @@ def _first_rows(snapshot: Snapshot, fragments: pa.Table, change: str, num_rows: 
     kinds, ids = fragments["change"].to_pylist(), fragments["fragment_id"].to_pylist()
     every = snapshot.manifest.fragments
     places = (
-        every.position_of(row_id) for row_id, kind in zip(ids, kinds, strict=True) if kind == change
+        every.position_of(fragment_id)
+        for fragment_id, kind in zip(ids, kinds, strict=True)
+        if kind == change
     )
     chosen = [every[place] for place in places if place is not None]
     tasks = plan_tasks(snapshot, num_rows, None, tuple(chosen))

@@ -197,8 +197,8 @@ def _join(strings: _Strings, word: int) -> VariableWidth:
     head = ranges.rows(strings.data, strings.offsets_at[:same], (count + 1) * word)
     grid = np.ascontiguousarray(head).view(f"<u{word}").reshape(same, count + 1)
     rest_counts = strings.num_values[same:] + 1
-    later = ranges.concatenate(strings.data, strings.offsets_at[same:], rest_counts * word)
-    flat = later.view(f"<u{word}")
+    rest_bytes = ranges.concatenate(strings.data, strings.offsets_at[same:], rest_counts * word)
+    flat = rest_bytes.view(f"<u{word}")
     ends = ranges.starts_of(rest_counts)
     low = np.concatenate([grid[:, 0], flat[ends[:-1]]])
     high = np.concatenate([grid[:, -1], flat[ends[1:] - 1]])

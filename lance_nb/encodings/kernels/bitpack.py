@@ -187,8 +187,8 @@ def gather(data: Bytes, starts: Ints, widths: Ints, positions: Ints, kind: np.dt
 def _first_rows(lanes: int) -> Ints:
     """Return the row of each of the values 0..127 of a block, for so many lanes."""
     group = np.arange(128) // lanes
-    rows: Ints = np.argsort(ORDER)[group * lanes // 16] * 8
-    return rows
+    first_rows: Ints = np.argsort(ORDER)[group * lanes // 16] * 8
+    return first_rows
 
 
 @lru_cache(maxsize=4)
@@ -324,8 +324,8 @@ def unpack_level_chunks(
     if not 0 <= total <= 8 * size:
         return None
     out = memory.allocate(total + VALUES)
-    levels = loops.unpack_level_chunks(data, starts, sizes, counts, width, out)
-    return out[:total] if levels else None
+    is_unpacked = loops.unpack_level_chunks(data, starts, sizes, counts, width, out)
+    return out[:total] if is_unpacked else None
 
 
 def _bytes_of_lanes(packed: Bytes, width: int) -> npt.NDArray[np.uint64]:

@@ -90,17 +90,17 @@ def _walk_compiled(
     while True:
         control = np.empty(count, np.uint32)
         value_starts, value_sizes = np.empty(visible, np.int64), np.empty(visible, np.int64)
-        entries = loops.walk_entries(
+        totals = loops.walk_entries(
             data, starts, stops, form.control_bytes, form.bits_definition,
             form.definition_visible_max, form.fixed_bytes, form.length_bytes,
             control, value_starts, value_sizes,
         )  # fmt: skip
-        if entries is None:
+        if totals is None:
             return None
-        if entries[0] <= count and entries[1] <= visible:
-            count, visible = entries
+        if totals[0] <= count and totals[1] <= visible:
+            count, visible = totals
             return WalkedEntries(control[:count], value_starts[:visible], value_sizes[:visible])
-        count, visible = entries
+        count, visible = totals
 
 
 def _step(data: Bytes, rows: Ints, position: Ints, stops: Ints, form: EntryFormat) -> _Step:
@@ -108,22 +108,22 @@ def _step(data: Bytes, rows: Ints, position: Ints, stops: Ints, form: EntryForma
     control = read_words(data, position, form.control_bytes, stops).astype(np.uint32)
     definition = control & np.uint32((1 << form.bits_definition) - 1)
     visible = definition <= form.definition_visible_max
-    lengths_at = position + form.control_bytes
+    cursor = position + form.control_bytes
     if form.fixed_bytes:
         sizes = np.where(visible, form.fixed_bytes, 0)
     else:
         present = definition == 0
         sizes = np.zeros(rows.size, np.int64)
-        sizes[present] = read_words(data, lengths_at[present], form.length_bytes, stops[present])
-        lengths_at = lengths_at + np.where(present, form.length_bytes, 0)
-    after = lengths_at + sizes
-    is_outside = (sizes < 0) | (sizes > stops - lengths_at)  # the sum may wrap around
+        sizes[present] = read_words(data, cursor[present], form.length_bytes, stops[present])
+        cursor = cursor + np.where(present, form.length_bytes, 0)
+    after = cursor + sizes
+    is_outside = (sizes < 0) | (sizes > stops - cursor)  # the sum may wrap around
     if bool(is_outside.any()):
         wrong = int(is_outside.argmax())
-        raise _outside_row(int(sizes[wrong]), int(stops[wrong] - lengths_at[wrong]))
+        raise _outside_row(int(sizes[wrong]), int(stops[wrong] - cursor[wrong]))
     if bool((after == position).any()):
         raise corrupt("entries of at least one byte", "an empty entry")
-    return _Step(rows, control, visible, lengths_at[visible], sizes[visible], after)
+    return _Step(rows, control, visible, cursor[visible], sizes[visible], after)
 
 
 def _walk_one_by_one(

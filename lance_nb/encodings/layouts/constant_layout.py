@@ -192,11 +192,11 @@ class ConstantPage:
             self._row_starts = np.flatnonzero(self._rep == num_list_layers(layers))
             if self._rep.size and (not self._row_starts.size or self._row_starts[0]):
                 raise corrupt("a page that begins with a new row", f"level {int(self._rep[0])}")
-            num_items = int(self._row_starts.size)
+            num_rows_stored = int(self._row_starts.size)
         else:
-            num_items = num_rows if self._definition is None else int(self._definition.size)
-        if num_items != num_rows:
-            raise corrupt(f"levels for {num_rows} rows", f"{num_items} rows")
+            num_rows_stored = num_rows if self._definition is None else int(self._definition.size)
+        if num_rows_stored != num_rows:
+            raise corrupt(f"levels for {num_rows} rows", f"{num_rows_stored} rows")
         if (
             self._rep is not None
             and self._definition is not None

@@ -424,8 +424,8 @@ def _zip_variable(values: VariableWidth, control: Bytes, levels: PageLevels) -> 
     count, width = levels.num_entries, control.shape[1]
     filled = np.ones(count, np.bool_) if levels.definition is None else levels.definition == 0
     visible = levels.visible
-    visible_values = filled if visible is None else filled[visible]
-    lengths = np.diff(values.offsets)[visible_values]
+    is_kept = filled if visible is None else filled[visible]
+    lengths = np.diff(values.offsets)[is_kept]
     sizes = np.zeros(count, np.int64)
     sizes[filled] = lengths
     heads = memory.allocate(count * (width + word)).reshape(count, width + word)
@@ -438,7 +438,7 @@ def _zip_variable(values: VariableWidth, control: Bytes, levels: PageLevels) -> 
         head_bytes = heads[keep]
     head_ends = starts_of(np.where(filled, width + word, width))
     ends = np.concatenate(([0], head_ends[1:][filled], head_ends[-1:]))
-    data = join_rows(((ends, head_bytes), _values_with_end(values, visible_values, lengths)))
+    data = join_rows(((ends, head_bytes), _values_with_end(values, is_kept, lengths)))
     return data, head_ends + starts_of(sizes)
 
 

@@ -357,8 +357,8 @@ class Binary:
         np.cumsum(decoded.stops - decoded.starts, out=offsets[1:])
         data = np.zeros(0, np.uint8)
         if int(offsets[-1]):
-            regions = merged(decoded.starts, decoded.stops)
-            content = yield from codecs.decode(encoding.bytes, regions, page)
+            byte_rows = merged(decoded.starts, decoded.stops)
+            content = yield from codecs.decode(encoding.bytes, byte_rows, page)
             data = fixed_width(content, 8, "bytes")
         return Values(VariableWidth(rows.num_rows, offsets, data), validity)
 
@@ -601,8 +601,8 @@ def decode_ends(
     if not rows.starts.size:
         return ItemRanges(none, none), None
     needed = merged(np.maximum(rows.starts - 1, 0), rows.stops)
-    indices_block = yield from codecs.decode(indices, needed, page)
-    ends = _end_words(indices_block)
+    stored_ends = yield from codecs.decode(indices, needed, page)
+    ends = _end_words(stored_ends)
     adjustment = np.uint64(null_adjustment)
     is_null = ends >= adjustment
     if bool(is_null.any()):

@@ -67,10 +67,10 @@ class Page:
         kinds = (self.page_buffers, self.column_buffers, self.file_buffers)
         if buffer.buffer_type >= len(kinds):
             raise corrupt("a page, column or file buffer", f"buffer type {buffer.buffer_type}")
-        region_text = kinds[buffer.buffer_type]
-        if buffer.buffer_index >= len(region_text):
-            raise corrupt(f"a buffer number below {len(region_text)}", str(buffer.buffer_index))
-        return region_text[buffer.buffer_index]
+        regions = kinds[buffer.buffer_type]
+        if buffer.buffer_index >= len(regions):
+            raise corrupt(f"a buffer number below {len(regions)}", str(buffer.buffer_index))
+        return regions[buffer.buffer_index]
 
 
 class ArrayCodecs(Protocol):

@@ -74,9 +74,9 @@ def _numbers(descriptions: Values) -> list[np.ndarray[tuple[int], np.dtype[np.ui
     block = descriptions.block
     if not isinstance(block, PackedStruct) or len(block.children) != 2:
         raise corrupt("pairs of position and size", type(block).__name__)
-    numbers_list = []
+    numbers = []
     for child in block.children:
         if not isinstance(child, FixedWidth) or child.bits_per_value != 64:
             raise corrupt("64-bit positions and sizes", type(child).__name__)
-        numbers_list.append(child.data.view(np.uint64))
-    return numbers_list
+        numbers.append(child.data.view(np.uint64))
+    return numbers

@@ -125,10 +125,15 @@ def change_page(
     window: Changes, offset: int, first_column: int = 0, max_bytes: int = MAX_PAGE_BYTES
 ) -> ChangePage:
     """Lay a window out, cut to the limit."""
-    page = _laid_out(window, offset, first_column)
-    while page.page.size_bytes + page.old.size_bytes > max_bytes and page.page.num_rows > 1:
-        page = _laid_out(page.window.head(page.page.num_rows // 2), offset, first_column)
-    return page
+    laid_out = _laid_out(window, offset, first_column)
+    while (
+        laid_out.page.size_bytes + laid_out.old.size_bytes > max_bytes
+        and laid_out.page.num_rows > 1
+    ):
+        laid_out = _laid_out(
+            laid_out.window.head(laid_out.page.num_rows // 2), offset, first_column
+        )
+    return laid_out
 
 
 def _laid_out(window: Changes, offset: int, first_column: int) -> ChangePage:
@@ -196,10 +201,10 @@ def changed_rows(
 
 def known_rows(diff: Diff) -> dict[str, Any]:
     """Tell how many rows are known to differ; when all are compared, the changed cells too."""
-    cached = diff.found()
-    cells = dict(diff.summary().cells) if cached.is_finished else {}
+    rows_found = diff.found()
+    cells = dict(diff.summary().cells) if rows_found.is_finished else {}
     most = sorted(cells.items(), key=lambda item: -item[1])[:MAX_CELLS]
-    return asdict(cached) | {"cells": [[text.name(name), count] for name, count in most]}
+    return asdict(rows_found) | {"cells": [[text.name(name), count] for name, count in most]}
 
 
 def _old_cells(
@@ -258,16 +263,16 @@ def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
     ``branch`` and ``version`` are those that have the row, ``fragment`` and ``offset`` its address
     there, ``position`` its place among their rows. Raises InvalidInputError.
     """
-    changed_columns = diff.rows(limit=1, offset=row, kinds=kinds, show=()).read_all()
-    if not changed_columns.num_rows:
+    row_table = diff.rows(limit=1, offset=row, kinds=kinds, show=()).read_all()
+    if not row_table.num_rows:
         raise InvalidInputError(f"row {row:,} of this kind does not exist")
-    changed = set(changed_columns.column(changed_columns.num_columns - 1)[0].as_py() or ())
+    changed = set(row_table.column(row_table.num_columns - 1)[0].as_py() or ())
     every = [column_pair.name for column_pair in diff.column_pairs]
     names = [name for index, name in enumerate(every) if index < MAX_SHOWN or name in changed]
     names = names[: 2 * MAX_SHOWN]
     table = diff.rows(limit=1, offset=row, kinds=kinds, show=names).read_all()
     kind = table.column(0)[0].as_py()
-    ids = changed_columns.num_columns - 3
+    ids = row_table.num_columns - 3
     shown = table.select(range(table.num_columns - len(names), table.num_columns))
     old: dict[int, pa.Array] = {}
     if kind == CHANGED:
@@ -420,10 +425,10 @@ def _described(diff: Diff, versions: Sequence[VersionBetween]) -> list[Row]:
             return [_unread(versions[0], text.line(str(error), 200))]
         middle = len(versions) // 2
         return _described(diff, versions[:middle]) + _described(diff, versions[middle:])
-    described = {(row["branch"], row["version"]): row for row in descriptions}
+    row_of_version = {(row["branch"], row["version"]): row for row in descriptions}
     reason = "cleaned up since"
     return [
-        described.get((version.branch, version.version)) or _unread(version, reason)
+        row_of_version.get((version.branch, version.version)) or _unread(version, reason)
         for version in versions
     ]
 
@@ -478,8 +483,8 @@ def _deleted(row: Row) -> str | None:
     """Return the deleted rows of a fragment, before and after where they differ."""
     before, after = (row[f"deleted_{when}"] for when in ("before", "after"))
     if before is None or after is None or before == after:
-        fragment = before if after is None else after
-        return None if fragment is None else text.count(fragment)
+        num_rows = before if after is None else after
+        return None if num_rows is None else text.count(num_rows)
     return f"{text.count(before)} → {text.count(after)}"
 
 
@@ -495,15 +500,15 @@ def fragment_files(diff: Diff, row: int, kinds: Sequence[str] | None) -> dict[st
     return {
         "files": [
             {
-                "kind": GLYPHS[row["change"]],
-                "path": text.line(row["path"], 300),
+                "kind": GLYPHS[file["change"]],
+                "path": text.line(file["path"], 300),
                 "size": "size unknown"
-                if row["size_bytes"] is None
-                else text.size(row["size_bytes"]),
-                "format": row["file_version"],
-                "columns": text.line(", ".join(row["columns"][:MAX_ROWS])),
+                if file["size_bytes"] is None
+                else text.size(file["size_bytes"]),
+                "format": file["file_version"],
+                "columns": text.line(", ".join(file["columns"][:MAX_ROWS])),
             }
-            for row in rows
+            for file in rows
         ]
     }
 

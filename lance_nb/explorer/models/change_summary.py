@@ -69,13 +69,13 @@ class DiffCache:
 
         Raises VersionNotFoundError, InvalidInputError and ColumnNotFoundError for a bad key.
         """
-        key_of_diff = a, b, key
-        diff = self._diffs.get(key_of_diff)
+        diff_key = a, b, key
+        diff = self._diffs.get(diff_key)
         if diff is None:
-            diff = self._diffs[key_of_diff] = self.passing(a, b, key)
+            diff = self._diffs[diff_key] = self.passing(a, b, key)
             while len(self._diffs) > MAX_DIFFS:
                 self._diffs.popitem(last=False)
-        self._diffs.move_to_end(key_of_diff)
+        self._diffs.move_to_end(diff_key)
         return diff
 
     def passing(self, a: Place, b: Place, key: Key = None) -> Diff:
@@ -251,16 +251,16 @@ def _share(count: int, side: ColumnProfile) -> float:
     return count / side.num_sampled if side.num_sampled else 0.0
 
 
-def _side(side: ColumnProfile, subject: str, kind: pa.DataType, most: float) -> dict[str, Any]:
+def _side(side: ColumnProfile, value_kind: str, kind: pa.DataType, most: float) -> dict[str, Any]:
     def shown(value: float | None) -> str:
-        return "–" if value is None else _value(value, subject, kind)
+        return "–" if value is None else _value(value, value_kind, kind)
 
     facts = [["null", text.share(side.null_count, side.num_sampled)]]
-    if subject not in ("vector", "other"):
+    if value_kind not in ("vector", "other"):
         distinct = "many" if side.distinct is None else text.count(side.distinct)
         facts.append(["distinct", distinct])
-    if subject in ("number", "time", "vector"):
-        norm = "norm, " if subject == "vector" else ""
+    if value_kind in ("number", "time", "vector"):
+        norm = "norm, " if value_kind == "vector" else ""
         facts += [
             [f"{norm}min", shown(side.minimum)],
             [f"{norm}mean", shown(side.mean)],
@@ -276,9 +276,9 @@ def _side(side: ColumnProfile, subject: str, kind: pa.DataType, most: float) -> 
     }
 
 
-def _value(value: float, subject: str, kind: pa.DataType) -> str:
+def _value(value: float, value_kind: str, kind: pa.DataType) -> str:
     """Say a number; a time in its own form."""
-    if subject == "time":
+    if value_kind == "time":
         try:
             stored = pa.scalar(int(value), pa.int32() if kind.bit_width == 32 else pa.int64())
             return cells.scalar_text(stored.cast(kind), _LABEL_CHARS)

@@ -308,15 +308,15 @@ def _outside(ordered: npt.NDArray[np.float64], edges: tuple[float, float]) -> tu
 def _odd(
     nulls: int, odd: OddValues, counts: tuple[int, ...], below: int = 0, above: int = 0
 ) -> tuple[dict[str, Any], ...]:
-    odd_values = {
+    odd_counts = {
         "null": nulls, "nan": odd.nan, "inf": odd.positive_infinity,
         "-inf": odd.negative_infinity, "below": below, "above": above,
     }  # fmt: skip
-    most = max((*counts, *odd_values.values(), 1))
+    most = max((*counts, *odd_counts.values(), 1))
     return tuple(
         {"kind": kind, "label": _ODD_LABELS[kind], "count": count,
          "height": max(1, count * 255 // most)}
-        for kind, count in odd_values.items() if count
+        for kind, count in odd_counts.items() if count
     )  # fmt: skip
 
 

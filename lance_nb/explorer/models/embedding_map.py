@@ -254,9 +254,7 @@ def _squares_of(polygon: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
     edges = np.zeros((count, count + 1), np.int64)  # by row and column, summed up along the row
     for (x1, y1), (x2, y2) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
         low, high = sorted((y1, y2))
-        first, last = (
-            int(np.clip((edge) // _SQUARE, 0, count - 1)) for edge in (low - 1, high + 1)
-        )
+        first, last = (int(np.clip(edge // _SQUARE, 0, count - 1)) for edge in (low - 1, high + 1))
         rows = np.arange(first, last + 1)
         # Where the edge enters and leaves each row of squares.
         ends = np.clip([rows * _SQUARE - 1, (rows + 1) * _SQUARE + 1], low, high)

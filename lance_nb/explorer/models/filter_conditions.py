@@ -47,14 +47,14 @@ def path_sql(path: Sequence[str]) -> str:
     return ".".join(column_sql(name) for name in path)
 
 
-def nested_fields(schema: pa.Schema, type_name: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
-    """Find the fields of struct columns whose path contains ``type_name``, in small letters."""
+def nested_fields(schema: pa.Schema, needle: str) -> list[tuple[tuple[str, ...], pa.DataType]]:
+    """Find the fields of struct columns whose path contains ``needle``, in small letters."""
     fields: list[tuple[tuple[str, ...], pa.DataType]] = []
     left: list[tuple[tuple[str, ...], pa.DataType]]
     left = [((field.name,), field.type) for field in reversed(schema)]
     while left and len(fields) < MAX_INNER:
         path, kind = left.pop()
-        if len(path) > 1 and type_name in ".".join(path).casefold():
+        if len(path) > 1 and needle in ".".join(path).casefold():
             fields.append((path, kind))
         if pa.types.is_struct(kind):
             left += [((*path, field.name), field.type) for field in reversed(list(kind))]
@@ -171,7 +171,7 @@ def _moment(seconds: float) -> datetime:
 
 
 def _time_literal(seconds: float, width: float) -> str:
-    step = next((seconds for seconds in (86_400, 3600, 60, 1) if seconds <= width / 100), 0)
+    step = next((unit for unit in (86_400, 3600, 60, 1) if unit <= width / 100), 0)
     moment = _moment(round(seconds / step) * step if step else seconds)
     shown = f"{moment:%Y-%m-%d %H:%M:%S}"
     return f"timestamp '{shown}{f'.{moment.microsecond:06d}' if moment.microsecond else ''}'"

@@ -222,34 +222,34 @@ def plan_search(dataset: Source, request: SearchRequest) -> FullTextSearch:
     """
     terms = terms_of(request.text)
     indexed = _indexed_columns(dataset)
-    indexed_names = [
+    searchable = [
         field.name for field in dataset.schema
         if field.name in indexed or field.name in text_columns(pa.schema([field]))
     ]  # fmt: skip
     for name in request.columns or ():
         if name not in dataset.schema.names:
             raise ColumnNotFoundError(name, tuple(dataset.schema.names))
-        if name not in indexed_names:
+        if name not in searchable:
             kind = dataset.schema.field(name).type
             raise InvalidInputError(f"only texts are searched: column {name!r} is {kind}")
-    if not indexed_names:
+    if not searchable:
         raise InvalidInputError("this version has no column of texts")
     needs_positions = any(term.is_phrase for term in terms)
     usable, remarks = _usable(dataset, indexed, needs_positions=needs_positions)
-    chosen = list(request.columns or indexed_names)
+    chosen = list(request.columns or searchable)
     ranked = [name for name in chosen if name in usable]
-    search = FullTextSearch(request, terms, tuple(chosen), tuple(indexed_names))
+    search = FullTextSearch(request, terms, tuple(chosen), tuple(searchable))
     by_index = ranked and (request.columns is None or len(ranked) == len(chosen))
     if not by_index:
         return _scanned(dataset, search, remarks)
-    unranked = [text.name(name) for name in indexed_names if name not in ranked]
+    unranked = [text.name(name) for name in searchable if name not in ranked]
     if request.columns is None and unranked:
         remarks.append(f"not searched, no index: {_listed(unranked)}")
     names = tuple(dict.fromkeys(usable[name].name for name in ranked))
     query, code = _query(dataset, terms, ranked, any_word=request.any_word)
     scanner = scanned_source(dataset).scanner(columns=[], full_text_query=query, with_row_id=True)
     return FullTextSearch(
-        request, terms, tuple(ranked), tuple(indexed_names), tuple(remarks), names, query, code,
+        request, terms, tuple(ranked), tuple(searchable), tuple(remarks), names, query, code,
         scanner=scanner,
     )  # fmt: skip
 
@@ -406,12 +406,12 @@ def telling_words(dataset: Source, column: str, written: str) -> list[str]:
 
 def _scanned(dataset: Source, search: FullTextSearch, remarks: list[str]) -> FullTextSearch:
     """Write the filter of a scan. Raises InvalidInputError."""
-    column_names = text_columns(dataset.schema)
-    names = [name for name in search.columns if name in column_names]
+    text_names = text_columns(dataset.schema)
+    names = [name for name in search.columns if name in text_names]
     if not names:
         raise InvalidInputError("lists of texts are searched by an index only")
     if len(names) < len(search.columns):
-        lists = [text.name(name) for name in search.columns if name not in column_names]
+        lists = [text.name(name) for name in search.columns if name not in text_names]
         remarks = [*remarks, f"not searched, lists of texts: {_listed(lists)}"]
     if len(names) > MAX_SCANNED:
         remarks = [*remarks, f"the first {MAX_SCANNED} of {len(names)} columns of texts"]

@@ -266,7 +266,7 @@ def _found_words(search: FullTextSearch, row_order: RowOrder, seconds: float) ->
     if search.is_ranked:
         names = ", ".join(map(text.name, search.indices))
         most = ", the best ones" if row_order.num_rows == MAX_FOUND else ""
-        method = f"{rows} by the index {names} on {columns}{most}"
+        summary = f"{rows} by the index {names} on {columns}{most}"
     else:
-        method = f"{rows} found in {columns}: every text scanned, no index, so no score"
-    return " · ".join([f"{method}, in {milliseconds(seconds)}", *search.remarks])
+        summary = f"{rows} found in {columns}: every text scanned, no index, so no score"
+    return " · ".join([f"{summary}, in {milliseconds(seconds)}", *search.remarks])

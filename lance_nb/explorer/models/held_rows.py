@@ -79,8 +79,8 @@ def _followed(before: Source, row_ids: Ids, target: Source) -> tuple[Ids, int]:
         return row_ids, 0
     addresses = _addresses(before, row_ids)
     own, other = (
-        {fragment.id: fragment for fragment in stored_source(snapshot).opened[1].manifest.fragments}
-        for snapshot in (before, target)
+        {fragment.id: fragment for fragment in stored_source(source).opened[1].manifest.fragments}
+        for source in (before, target)
     )
     fragment_ids = (addresses >> _FRAGMENT_SHIFT).astype(np.int64)
     remaining = [

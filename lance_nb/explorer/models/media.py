@@ -175,7 +175,7 @@ def _is_small_image(head: bytes, size_bytes: int) -> bool:
 
 def thumbnails(column: pa.Array) -> list[Thumbnail]:
     """Return the small images among binary values, as they are stored."""
-    sent = []
+    images = []
     for row, value in enumerate(heads_of(column, THUMBNAIL_BYTES + 1)):
         if value is None or value[1] > THUMBNAIL_BYTES:
             continue
@@ -185,5 +185,5 @@ def thumbnails(column: pa.Array) -> list[Thumbnail]:
             and not media.why
             and media.width * media.height <= THUMBNAIL_PIXELS
         ):
-            sent.append(Thumbnail(row, media, value[0]))
-    return sent
+            images.append(Thumbnail(row, media, value[0]))
+    return images

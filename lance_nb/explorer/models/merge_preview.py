@@ -165,9 +165,9 @@ def _pin_words(plan: MergePlan) -> str:
     if name is None:
         return ""
     files, size_bytes = plan.source_files
-    subject = f"{text.plural(files, 'data file')} ({text.size(size_bytes)})" if files else "indices"
+    pinned = f"{text.plural(files, 'data file')} ({text.size(size_bytes)})" if files else "indices"
     return (
-        f"{text.name(plan.target.branch or MAIN)} will read {subject} of "
+        f"{text.name(plan.target.branch or MAIN)} will read {pinned} of "
         f"{text.name(plan.source.branch or MAIN)} in place. The commit creates the tag "
         f"{text.name(name)}, which keeps them; it goes once no version reads them"
     )
@@ -211,7 +211,7 @@ def _offers(plan: MergePlan, refusal: Refusal | None) -> Iterator[Json]:
 def _key_candidates(plan: MergePlan) -> list[str]:
     """Return columns of all sides that may identify a row, the likeliest first."""
     ends = plan.planned.ends
-    sides = [manifest.manifest.schema for manifest in (ends.base, ends.source, ends.target)]
+    sides = [end.manifest.schema for end in (ends.base, ends.source, ends.target)]
     common = set.intersection(*(set(schema.names) for schema in sides))
     kinds = {field.name: field.type for field in sides[2].to_arrow()}
     candidates = [
@@ -324,7 +324,7 @@ def _grid(plan: MergePlan) -> Json:
     ends = plan.planned.ends
     steps = ends.source_history.steps, ends.target_history.steps
     disputed = frozenset(number for conflict in plan.conflicts for number in conflict.fragments)
-    sides = [_shown(step, disputed) for step in steps]
+    sides = [_shown(own_steps, disputed) for own_steps in steps]
     verdicts: dict[tuple[str, str, str], int] = {}
     verdict_by_pair: dict[tuple[int, int], int] = {}
     for pair in pair_table(sides[0], sides[1], plan.conflicts).to_pylist():

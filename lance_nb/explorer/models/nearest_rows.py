@@ -135,6 +135,6 @@ def _checked_vector(nearest: NearestQuery) -> Any:
 
 
 def _nearest(parts: list[pa.Table], k: int) -> pa.Table:
-    nearest = pa.concat_tables(parts)
-    places = np.argsort(nearest[DISTANCE].to_numpy(), kind="stable")[:k]
-    return nearest.take(pa.array(places))
+    candidates = pa.concat_tables(parts)
+    places = np.argsort(candidates[DISTANCE].to_numpy(), kind="stable")[:k]
+    return candidates.take(pa.array(places))

@@ -173,15 +173,15 @@ class NeighbourLayout:
         return bytes(sink.getvalue())
 
 
-def _products(vectors: Floats, vectors_b: Floats) -> Floats:
+def _products(vectors: Floats, other_vectors: Floats) -> Floats:
     """Return the product of each vector with each other one, computed in this thread.
 
     Larger blocks are shared among threads, which costs more than it saves when the processor is
     busy.
     """
-    products = np.empty((len(vectors), len(vectors_b)), np.float32)
-    columns = np.ascontiguousarray(vectors_b.T)
-    rows = max(1, BLOCK_PRODUCTS // vectors_b.size)
+    products = np.empty((len(vectors), len(other_vectors)), np.float32)
+    columns = np.ascontiguousarray(other_vectors.T)
+    rows = max(1, BLOCK_PRODUCTS // other_vectors.size)
     for start in range(0, len(vectors), rows):
         np.matmul(vectors[start : start + rows], columns, out=products[start : start + rows])
     return products

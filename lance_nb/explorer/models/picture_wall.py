@@ -137,7 +137,7 @@ def tiles(
 def _sent(values: Sequence[Value], captions: Sequence[str], row: int) -> tuple[
     list[Tile], list[bytes]
 ]:  # fmt: skip
-    tiles: list[Tile] = []
+    sent_tiles: list[Tile] = []
     sent: list[bytes] = []
     spent = 0
     for position, (value, caption) in enumerate(zip(values, captions, strict=True)):
@@ -149,8 +149,8 @@ def _sent(values: Sequence[Value], captions: Sequence[str], row: int) -> tuple[
         if fits and not later and value is not None:
             sent.append(value[0])
             spent += value[1]
-        tiles.append(Tile(row + position, caption, media, fits and not later, later))
-    return tiles, sent
+        sent_tiles.append(Tile(row + position, caption, media, fits and not later, later))
+    return sent_tiles, sent
 
 
 def changed_tiles(
@@ -298,15 +298,15 @@ def doubt_sections(doubts: pa.Table, label: str) -> Sections:
     doubts = doubts.slice(0, MAX_GROUPED)
     own, suggested = (cells.plain(doubts[name]) for name in ("label", "suggested"))
     pairs = list(zip(own.to_pylist(), suggested.to_pylist(), strict=True))
-    pairs_seen = {pair: pair_index for pair_index, pair in enumerate(dict.fromkeys(pairs))}
-    codes = np.array([pairs_seen[pair] for pair in pairs], np.int64)
+    code_by_pair = {pair: code for code, pair in enumerate(dict.fromkeys(pairs))}
+    codes = np.array([code_by_pair[pair] for pair in pairs], np.int64)
     places = np.argsort(codes, kind="stable")
-    counts = np.bincount(codes, minlength=len(pairs_seen))
+    counts = np.bincount(codes, minlength=len(code_by_pair))
     ids = doubts[_ROW_ID].to_numpy()[places]
     order = SortedRows(ids, doubts.num_rows)
     first = 0
     sections: list[Section] = []
-    for (before, after), count in zip(pairs_seen, counts.tolist(), strict=True):
+    for (before, after), count in zip(code_by_pair, counts.tolist(), strict=True):
         label_text = text.line(str(after), CAPTION_CHARS)
         edit = {"column": label, "value": _sql(after), "label": label_text}
         title = f"{text.line(str(before), CAPTION_CHARS)} → {label_text}"
@@ -317,7 +317,7 @@ def doubt_sections(doubts: pa.Table, label: str) -> Sections:
         f"{text.plural(doubts.num_rows, 'row')} whose neighbours mostly have another "
         f"{text.name(label)}"
     )
-    return Sections(order, tuple(sections), words, len(pairs_seen) - len(sections))
+    return Sections(order, tuple(sections), words, len(code_by_pair) - len(sections))
 
 
 def _sql(value: object) -> str:
@@ -351,16 +351,16 @@ class PictureChanges:
 
 def picture_changes(diff: Diff, column: str) -> PictureChanges:
     """Compare the pictures of two versions. Raises ColumnNotFoundError and errors of reading."""
-    changes = {}
+    ids_by_kind = {}
     is_cut = False
     for kind in ("added", "removed", "changed"):
         stream = diff.rows([column], MAX_GROUPED + 1, kinds=[kind], show=[])
-        changes[kind] = stream.read_all()[_ROW_ID].to_numpy().astype(np.uint64)
-        is_cut = is_cut or changes[kind].size > MAX_GROUPED
-    added, removed = (changes[kind][:MAX_GROUPED] for kind in ("added", "removed"))
+        ids_by_kind[kind] = stream.read_all()[_ROW_ID].to_numpy().astype(np.uint64)
+        is_cut = is_cut or ids_by_kind[kind].size > MAX_GROUPED
+    added, removed = (ids_by_kind[kind][:MAX_GROUPED] for kind in ("added", "removed"))
     return PictureChanges(
         SortedRows(added, added.size),
         SortedRows(removed, removed.size),
-        min(changes["changed"].size, MAX_GROUPED),
+        min(ids_by_kind["changed"].size, MAX_GROUPED),
         is_cut,
     )

@@ -141,8 +141,8 @@ def _basins(density: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     flat = density.ravel()
     pairs = np.concatenate(
         [
-            np.stack([pair.ravel(), other.ravel()], axis=1)
-            for pair, other in (
+            np.stack([cell.ravel(), neighbour.ravel()], axis=1)
+            for cell, neighbour in (
                 (numbers[:-1], numbers[1:]),
                 (numbers[:, :-1], numbers[:, 1:]),
                 (numbers[:-1, :-1], numbers[1:, 1:]),
@@ -259,31 +259,33 @@ def _telling_words(texts: pa.Array, groups: Codes) -> dict[int, str]:
     pairs = np.unique(rows * width + codes)  # each word once for each text
     rows, codes = pairs // width, pairs % width
     having = np.bincount(codes, minlength=width) * is_word
-    order = np.argsort(-having, kind="stable")[:MAX_VOCABULARY]
-    order = order[having[order] > 1]
-    if not order.size:
+    word_codes = np.argsort(-having, kind="stable")[:MAX_VOCABULARY]
+    word_codes = word_codes[having[word_codes] > 1]
+    if not word_codes.size:
         return {}
     place = np.full(width, -1)
-    place[order] = np.arange(order.size)
+    place[word_codes] = np.arange(word_codes.size)
     is_kept = place[codes] >= 0
-    cell = groups[rows[is_kept]].astype(np.int64) * order.size + place[codes[is_kept]]
-    counts = np.bincount(cell, minlength=(NO_CLUSTER + 1) * order.size).reshape(-1, order.size)
+    cell = groups[rows[is_kept]].astype(np.int64) * word_codes.size + place[codes[is_kept]]
+    counts = np.bincount(cell, minlength=(NO_CLUSTER + 1) * word_codes.size).reshape(
+        -1, word_codes.size
+    )
     sizes = np.bincount(groups, minlength=NO_CLUSTER + 1)
-    telling = {}
+    labels = {}
     for code in np.flatnonzero(sizes[:MAX_CLUSTERS]).tolist():
         inside = counts[code]
         weights = _weights(
-            inside, int(sizes[code]), having[order] - inside, len(texts) - sizes[code]
+            inside, int(sizes[code]), having[word_codes] - inside, len(texts) - sizes[code]
         )
         weights[inside < max(2, _LEAST_SHARE * sizes[code])] = 0
         best = np.argsort(-weights, kind="stable")[: 4 * MAX_WORDS]
         chosen: list[str] = []
-        for word in pc.take(vocabulary, order[best[weights[best] > _LEAST_Z]]).to_pylist():
+        for word in pc.take(vocabulary, word_codes[best[weights[best] > _LEAST_Z]]).to_pylist():
             if not any(word in other or other in word for other in chosen):  # cat and cats
                 chosen.append(word)
         if chosen:
-            telling[code] = text.line(" · ".join(chosen[:MAX_WORDS]), LABEL_CHARS)
-    return telling
+            labels[code] = text.line(" · ".join(chosen[:MAX_WORDS]), LABEL_CHARS)
+    return labels
 
 
 def _weights(

@@ -287,9 +287,9 @@ def densest(xy: Coordinates) -> tuple[int, int]:
     if not len(xy):
         return 0, 0
     squares = (xy.astype(np.int64) * _BINS) >> 16
-    cells = squares[:, 0] * _BINS + squares[:, 1]
-    most = int(np.bincount(cells, minlength=1).argmax())
-    x, y = xy[cells == most].mean(0)
+    square_codes = squares[:, 0] * _BINS + squares[:, 1]
+    most = int(np.bincount(square_codes, minlength=1).argmax())
+    x, y = xy[square_codes == most].mean(0)
     return int(x), int(y)
 
 

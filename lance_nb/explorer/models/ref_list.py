@@ -238,15 +238,14 @@ def _matching(
     records: Mapping[str, Mapping[str, Any]], query: RefQuery, is_tags: bool
 ) -> list[NamedRecord]:
     """Return the records that hold what was typed in their name or place."""
-    text_wanted = query.typed.strip().casefold()
-    if not text_wanted:
+    needle = query.typed.strip().casefold()
+    if not needle:
         return list(records.items())
     place = tag_place if is_tags else fork_of
     return [
         (name, record)
         for name, record in records.items()
-        if text_wanted in name.casefold()
-        or text_wanted in text.ref_label(*place(record)).casefold()
+        if needle in name.casefold() or needle in text.ref_label(*place(record)).casefold()
     ]
 
 
@@ -472,8 +471,8 @@ def _fork_facts(fork: Json | None, head: Json, record: Record) -> list[Json]:
     parent = text.name(fork["branch"] or MAIN)
     most = "" if head.get("exact", True) else "at most "
     if head.get("merged") is not None:
-        remainder = "" if head["ahead"] else ", which is all of it"
-        facts.append(_fact("merged", f"{head['merged']['label']} into {parent}{remainder}"))
+        suffix = "" if head["ahead"] else ", which is all of it"
+        facts.append(_fact("merged", f"{head['merged']['label']} into {parent}{suffix}"))
     if head.get("ahead") is not None:
         ahead = text.plural(head["ahead"], "version")
         facts.append(_fact("ahead", f"{most}{ahead} that {parent} lacks"))

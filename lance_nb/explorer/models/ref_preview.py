@@ -131,21 +131,21 @@ def of_deleting_branch(
     users, name = deletion.users, text.name(deletion.name)
     consequences = [Consequence(STOP, refusal) for refusal in _refusals(deletion)]
     if users.pins:
-        subject = (
+        phrase = (
             "which kept its files for merges, go"
             if len(users.pins) > 1
             else ("which kept its files for a merge, goes")
         )
         noun = "Tags" if len(users.pins) > 1 else "Tag"
-        consequences.append(Consequence(OK, f"{noun} {_names(users.pins)}, {subject} with it."))
+        consequences.append(Consequence(OK, f"{noun} {_names(users.pins)}, {phrase} with it."))
     own = [version for version in deletion.versions if version > (deletion.fork.version or 0)]
     size = f"{text.plural(deletion.num_files, 'file')}, {text.size(deletion.size_bytes)}"
     level = OK if users else WARN
     versions = text.plural(len(deletion.versions), "version")
     consequences.append(Consequence(level, f"Frees {size}: all {versions}."))
     if own:
-        subject = f"{text.plural(len(own), 'version')} of {name} since its fork"
-        consequences.append(Consequence(WARN, f"{subject} cannot be restored."))
+        phrase = f"{text.plural(len(own), 'version')} of {name} since its fork"
+        consequences.append(Consequence(WARN, f"{phrase} cannot be restored."))
     place = fork_of(book.branches[deletion.name])
     tags = book.tags_at(place)
     consequences.append(_protection(book, place, tags, latest_of_parent, without=deletion.name))
@@ -190,8 +190,8 @@ def change_code(
     python = _change(opened(dataset), kind, action, name, arguments)
     if action == "note":
         return offered(python, PYTHON_ONLY)
-    fork = () if place is None or action == "delete" else (place_word(*place),)
-    return offered(python, magic(kind, action, name, *fork))
+    place_words = () if place is None or action == "delete" else (place_word(*place),)
+    return offered(python, magic(kind, action, name, *place_words))
 
 
 def opened(dataset: Source) -> Python:
@@ -206,10 +206,10 @@ def _change(
         return opened.attribute("create_branch").call(name, *arguments)
     verbs = {"create": "create", "move": "update", "delete": "delete", "note": "replace_metadata"}
     noun = "branches" if kind == "branch" else "tags"
-    keywords = {"note": tuple({"note": note} for note in arguments), "delete": ()}.get(
+    call_arguments = {"note": tuple({"note": note} for note in arguments), "delete": ()}.get(
         action, arguments
     )
-    return opened.attribute(f"{noun}.{verbs[action]}").call(name, *keywords)
+    return opened.attribute(f"{noun}.{verbs[action]}").call(name, *call_arguments)
 
 
 def _python_place(place: Place) -> int | Place:

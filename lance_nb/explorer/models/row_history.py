@@ -190,9 +190,9 @@ def _cell(
 
 def value_text(value: Any, kind: pa.DataType | None) -> str:
     """Format a Python value as the grid does; ``kind`` is its expected type."""
-    for type_ in (kind, None):
+    for arrow_type in (kind, None):
         try:
-            return cells.scalar_text(pa.scalar(value, type_), VALUE_CHARS)
+            return cells.scalar_text(pa.scalar(value, arrow_type), VALUE_CHARS)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             continue
     return text.line(value, VALUE_CHARS)

@@ -101,10 +101,12 @@ class FilteredRows:
 
     def rows(self, dataset: ScannedSource, columns: list[str], offset: int, limit: int) -> pa.Table:
         """Read rows by their place among those that pass."""
-        group = int(np.searchsorted(self.ends, offset, "right"))
+        first_group = int(np.searchsorted(self.ends, offset, "right"))
         stop = 1 + int(np.searchsorted(self.ends, offset + limit, "left"))
-        fragments = [fragment for group in self.groups[group:stop] for fragment in group.fragments]
-        before = int(self.ends[group - 1]) if group else 0
+        fragments = [
+            fragment for group in self.groups[first_group:stop] for fragment in group.fragments
+        ]
+        before = int(self.ends[first_group - 1]) if first_group else 0
         rows: pa.Table = dataset.scanner(
             columns=columns, filter=self.filter, fragments=fragments,
             offset=offset - before, limit=limit,
@@ -255,13 +257,13 @@ def matching_rows(
     scan_arguments = search_arguments(search, filter, order)
     if within is not None:
         del scan_arguments["limit"]
-    row_ids = dataset.scanner(columns=[_ROW_ID], **scan_arguments).to_table()
+    matches = dataset.scanner(columns=[_ROW_ID], **scan_arguments).to_table()
     if within is not None:
-        chosen = are_among(row_ids[_ROW_ID].to_numpy(), within)
-        row_ids = row_ids.filter(pa.array(chosen)).slice(0, MAX_FOUND)
-    ids = row_ids[_ROW_ID].to_numpy()
+        chosen = are_among(matches[_ROW_ID].to_numpy(), within)
+        matches = matches.filter(pa.array(chosen)).slice(0, MAX_FOUND)
+    ids = matches[_ROW_ID].to_numpy()
     return SortedRows(
-        ids, dataset.stats().num_rows, scores=cells.plain(row_ids[SCORE]), search=search
+        ids, dataset.stats().num_rows, scores=cells.plain(matches[SCORE]), search=search
     )
 
 

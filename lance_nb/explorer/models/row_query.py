@@ -100,12 +100,14 @@ def query_of(args: Mapping[str, Any]) -> RowQuery:
 
     Raises InvalidInputError.
     """
-    filter_, system = args.get("filter"), args.get("system", False)
-    if filter_ is not None and (not isinstance(filter_, str) or len(filter_) > MAX_FILTER_CHARS):
+    condition, system = args.get("filter"), args.get("system", False)
+    if condition is not None and (
+        not isinstance(condition, str) or len(condition) > MAX_FILTER_CHARS
+    ):
         raise InvalidInputError(f"a filter must be text of at most {MAX_FILTER_CHARS:,} characters")
     if not isinstance(system, bool):
         raise InvalidInputError("system must be true or false")
-    return RowQuery(filter_.strip() or None if filter_ is not None else None, system)
+    return RowQuery(condition.strip() or None if condition is not None else None, system)
 
 
 def query_code(

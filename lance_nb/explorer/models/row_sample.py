@@ -143,11 +143,11 @@ def _places(counts: Places, num_places: int) -> Places:
     return places
 
 
-def _runs(num_rows: int, num_runs: int, random: np.random.Generator) -> Places:
+def _runs(num_rows: int, num_places: int, random: np.random.Generator) -> Places:
     """Return sorted places from 0 to ``num_rows``, in runs that begin anywhere in their part."""
-    if num_rows <= num_runs:
+    if num_rows <= num_places:
         return np.arange(num_rows)
-    parts = max(1, num_runs // RUN_ROWS)
+    parts = max(1, num_places // RUN_ROWS)
     edges = np.arange(parts + 1) * num_rows // parts
     lengths = np.diff(edges)
     first = (random.random(parts) * lengths).astype(np.int64)

@@ -160,6 +160,8 @@ def sorted_tables(
     if value == "name":
         return places[::-1] if is_descending else places
     values = {index: getattr(cards[index].summary, value) for index in places if index in cards}
-    values = {index: value for index, value in values.items() if value is not None}
+    values = {
+        index: known_value for index, known_value in values.items() if known_value is not None
+    }
     first = sorted(values, key=values.__getitem__, reverse=is_descending)
     return [*first, *(index for index in places if index not in values)]

@@ -53,7 +53,7 @@ def excerpts(
 
 def differing_excerpts(old: pa.Buffer, new: pa.Buffer, chars: int) -> tuple[str, str]:
     """Return some more than ``chars`` characters of each text from where they begin to differ."""
-    before, after = (np.frombuffer(array, np.uint8) for array in (old, new))
+    before, after = (np.frombuffer(buffer, np.uint8) for buffer in (old, new))
     shorter = min(len(before), len(after))
     unequal = before[:shorter] != after[:shorter]
     same = int(unequal.argmax()) if unequal.any() else shorter

@@ -80,9 +80,9 @@ class MergeMark:
         """One sentence for people."""
         source = text.ref_label(self.branch, self.version)
         verbs = {MERGE: "merges", PICK: "applies the change of", REVERT: "reverts"}
-        method = " (fast-forward)" if self.kind == MERGE and self.is_fast_forward else ""
+        merge_words = " (fast-forward)" if self.kind == MERGE and self.is_fast_forward else ""
         deleted_words = "" if self.is_there else ", which was deleted"
-        return f"{verbs[self.kind]} {source}{method}{deleted_words}"
+        return f"{verbs[self.kind]} {source}{merge_words}{deleted_words}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the mark as JSON-able values."""

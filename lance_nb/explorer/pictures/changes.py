@@ -84,9 +84,9 @@ def draw_drift(columns: Sequence[Mapping[str, Any]], labels: tuple[str, str]) ->
     panel.heading(f"{labels[0]} (grey) against {labels[1]} (blue)")
     room = (WIDTH - 2 * MARGIN) / _DRIFT_COLUMNS
     top = panel.height
-    for row_number, column in enumerate(columns[:12]):
-        x = MARGIN + room * (row_number % _DRIFT_COLUMNS)
-        y = top + _DRIFT_HEIGHT * (row_number // _DRIFT_COLUMNS)
+    for index, column in enumerate(columns[:12]):
+        x = MARGIN + room * (index % _DRIFT_COLUMNS)
+        y = top + _DRIFT_HEIGHT * (index // _DRIFT_COLUMNS)
         psi = column["psi"]
         words = "no index" if psi is None else f"PSI {psi:.3f}"
         colour = "faint" if psi is None or psi < _STABLE else "change"

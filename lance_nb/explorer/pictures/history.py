@@ -164,8 +164,8 @@ def _numbers(model: Timeline) -> list[int]:
                 low, high = model.version - MAX_SLOTS, model.version + MAX_SLOTS
                 shown.update(range(max(first, low), min(first + length, high)))
     numbers = sorted(shown)
-    first_slot = bisect_left(numbers, model.version) + MAX_SLOTS // 2
-    stop = min(len(numbers), max(first_slot, MAX_SLOTS))
+    end_slot = bisect_left(numbers, model.version) + MAX_SLOTS // 2
+    stop = min(len(numbers), max(end_slot, MAX_SLOTS))
     return numbers[max(0, stop - MAX_SLOTS) : stop]
 
 

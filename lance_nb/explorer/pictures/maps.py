@@ -53,8 +53,8 @@ def draw_map(placed: PlacedMap, box: Sequence[int]) -> Panel:
     x = MARGIN + (xy[inside, 0] - left) / max(1, right - left) * (width - side)
     y = first + (top - xy[inside, 1]) / max(1, top - bottom) * (HEIGHT - side)
     squares = zip(inside, x.tolist(), y.tolist(), side.tolist(), strict=True)
-    for code, across, down, wide in squares:
-        panel.rect(across, down, wide, wide, _colour(placed.colouring.kind, int(codes[code])))
+    for point, across, down, wide in squares:
+        panel.rect(across, down, wide, wide, _colour(placed.colouring.kind, int(codes[point])))
     _names(panel, placed, box, (MARGIN, first, width))
     panel.height = first + HEIGHT + 8
     _legend(panel, placed)

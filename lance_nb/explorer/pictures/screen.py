@@ -220,8 +220,8 @@ def draw_changes_view(session: Session, shown: Shown) -> list[Panel]:
         level = "transactions"
     if level == "rows":
         rows = changed_rows(diff, Window(limit=tables.MAX_ROWS))
-        changed = rows.found
-        total = sum(changed[kind] for kind in ("changed", "added", "removed")) if changed[
+        known_counts = rows.found
+        total = sum(known_counts[kind] for kind in ("changed", "added", "removed")) if known_counts[
             "is_finished"] else None  # fmt: skip
         return [*panels, changes.draw_level("Rows that differ", rows.page, total)]
     if level == "drift":

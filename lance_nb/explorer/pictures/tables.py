@@ -156,13 +156,13 @@ def draw_rows(
         page.first_column + index in {image_column for _, image_column in images}
         for index in places
     ]
-    least_widths, least = [numbers], [0.0]
+    column_texts, least = [numbers], [0.0]
     for column, values, has_images in zip(columns, cells, with_images, strict=True):
         is_drawn = has_images or column.encoding == "vector"
-        least_widths.append([f"{column.name}  ", *(() if is_drawn else values)])
+        column_texts.append([f"{column.name}  ", *(() if is_drawn else values)])
         low = _SPARK if column.encoding == "vector" else _LEAST_COLUMN if profiles else 0
         least.append(_THUMBNAIL + 4 if has_images else low)
-    widths = _widths(least_widths, WIDTH - 2 * MARGIN, least)
+    widths = _widths(column_texts, WIDTH - 2 * MARGIN, least)
     lefts = _lefts(widths, MARGIN)
     top = panel.height
     for column_index, column in enumerate(columns):
@@ -198,8 +198,7 @@ def draw_rows(
     names = ", ".join(column.name for column in columns)
     panel.words.append(f"columns {names}")
     panel.words += [
-        ", ".join(cell[column_index] for cell in cells)
-        for column_index in range(min(4, len(shown)))
+        ", ".join(column[number] for column in cells) for number in range(min(4, len(shown)))
     ]
     return panel
 
@@ -214,9 +213,9 @@ def drawn_columns(page: RowPage) -> list[int]:
         kind = "image" if "pictures" in column.extra else column.encoding
         if kind in ("image", "vector"):
             kinds.setdefault(kind, index)
-    rest_of_columns = [index for index in kinds.values() if index >= MAX_COLUMNS]
-    first = range(min(len(page.columns), MAX_COLUMNS - len(rest_of_columns)))
-    return sorted({*first, *rest_of_columns})
+    late_columns = [index for index in kinds.values() if index >= MAX_COLUMNS]
+    first = range(min(len(page.columns), MAX_COLUMNS - len(late_columns)))
+    return sorted({*first, *late_columns})
 
 
 def _marks(column: PageColumn, row: int, value: str | None) -> list[tuple[int, int]]:
@@ -317,15 +316,15 @@ def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
     old = dict(zip(page.window.old, page_texts(page.old), strict=True))
     shown = range(min(page.page.num_rows, MAX_ROWS))
     before = {
-        (row, key): _shown(old[key][row])
-        for key, mask in page.window.masks.items()
+        (row, column_index): _shown(old[column_index][row])
+        for column_index, mask in page.window.masks.items()
         for row in shown
-        if key < len(columns) and mask[row : row + 1] == "1"
+        if column_index < len(columns) and mask[row : row + 1] == "1"
     }
     cells = [
         [_shown(new[column_index][row]) for row in shown] for column_index in range(len(columns))
     ]
-    columns_wide = [
+    column_texts = [
         ["changed"],
         *(
             [
@@ -333,14 +332,14 @@ def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
                 *cells[column_index],
                 *(
                     value
-                    for (_, value_index), value in before.items()
-                    if value_index == column_index
+                    for (_, changed_index), value in before.items()
+                    if changed_index == column_index
                 ),
             ]
             for column_index, column in enumerate(columns)
         ),
     ]
-    widths = _widths(columns_wide, WIDTH - 2 * MARGIN)
+    widths = _widths(column_texts, WIDTH - 2 * MARGIN)
     lefts = _lefts(widths, MARGIN)
     top = panel.height
     for column_index, column in enumerate(columns):
@@ -363,7 +362,7 @@ def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
         sign = page.window.kinds[row].replace("-", "−")
         panel.text(lefts[0] + 2, y + 13, sign, weight=600, colour=colour)
         panel.text(lefts[0] + 14, y + 13, words, size=10, colour=colour, width=widths[0] - 14)
-        description = []
+        differences = []
         for column_index, column in enumerate(columns):
             x, wide, right = lefts[column_index + 1], widths[column_index + 1], _is_number(column)
             was = before.get((row, column_index))
@@ -371,11 +370,11 @@ def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
                 panel.rect(x - 2, y + 1, wide - _PAD, LINE - 2, "old", radius=2)
                 panel.rect(x - 2, y + LINE, wide - _PAD, LINE - 2, "new", radius=2)
                 _cell(panel, x, wide, y + 13, was, right=right, colour="remove")
-                description.append(f"{column.name} {was} → {cells[column_index][row]}")
+                differences.append(f"{column.name} {was} → {cells[column_index][row]}")
             base = y + 13 + (LINE if was is not None else 0)
             _cell(panel, x, wide, base, cells[column_index][row], right=right)
         panel.words.append(
-            f"{words}: {', '.join(description) or ', '.join(c[row] for c in cells[:4])}"
+            f"{words}: {', '.join(differences) or ', '.join(c[row] for c in cells[:4])}"
         )
         y += tall
         panel.line(MARGIN, y, MARGIN + sum(widths), y, colour="panel")

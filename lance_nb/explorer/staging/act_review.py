@@ -256,8 +256,8 @@ def review_of_edit(
     dataset: LanceDataset, form: EditForm, preview: StagePreview | None
 ) -> ActReview | None:
     """Review a staged edit that takes something out of the newest version; None for others."""
-    place = text.ref_label(dataset.branch, dataset.version)
-    undo = Consequence(OK, f"Can be undone by restoring {place}, until a clean-up removes it.")
+    label = text.ref_label(dataset.branch, dataset.version)
+    undo = Consequence(OK, f"Can be undone by restoring {label}, until a clean-up removes it.")
     if form.verb == "drop_columns":
         names = [text.name(name) for name in form.args["columns"]]
         subject = f"column {names[0]}" if len(names) == 1 else f"{len(names)} columns"

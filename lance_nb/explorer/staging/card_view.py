@@ -434,8 +434,8 @@ def _upserted(preview: StagePreview, on: list[str]) -> list[str]:
         list(zip(*(table[name].to_pylist() for name in on), strict=True))
         for table in (preview.removed, preview.added.slice(0, MAX_ROWS))
     )
-    suffix = "+" if len(old) >= preview.num_updated_rows else ""
-    return ["~" if key in old else suffix for key in new]
+    sign = "+" if len(old) >= preview.num_updated_rows else ""
+    return ["~" if key in old else sign for key in new]
 
 
 def _concerned(form: EditForm) -> tuple[str, ...]:

@@ -141,7 +141,7 @@ class CellDraft:
     def delete_rows(self, rows: Iterable[int]) -> None:
         """Mark rows to be deleted; their edits are forgotten. Raises InvalidInputError."""
         deleted = self.state.deleted | frozenset(rows)
-        cells = {row: cell for row, cell in self.state.cells.items() if row not in deleted}
+        cells = {row: values for row, values in self.state.cells.items() if row not in deleted}
         self._step(replace(self.state, cells=cells, deleted=deleted))
 
     def drop(self, kind: str, row: int, column: str | None = None) -> None:
@@ -167,14 +167,14 @@ class CellDraft:
                 "these edits are in conflict with another commit: decide the conflicts in the "
                 "Stage tab first"
             )
-        for count, most, subject in (
+        for count, most, phrase in (
             (state.num_cells, MAX_CELLS, "cells can be edited"),
             (len(state.added), MAX_ADDED, "rows can be added"),
             (len(state.deleted), MAX_DELETED, "rows can be deleted"),
         ):
             if count > most:
                 raise InvalidInputError(
-                    f"at most {most:,} {subject} in one commit, and these would be {count:,}: use "
+                    f"at most {most:,} {phrase} in one commit, and these would be {count:,}: use "
                     "ds.update, ds.merge_insert or the Stage tab for more"
                 )
         if state == self.state:
@@ -207,7 +207,7 @@ class CellDraft:
 
     def _read(self, cells: Sequence[tuple[int, str]]) -> None:
         """Read the values of cells in the base that are not known yet."""
-        missing = [row for row in dict.fromkeys(cells) if row not in self._before]
+        missing = [cell for cell in dict.fromkeys(cells) if cell not in self._before]
         if not missing:
             return
         rows = list(dict.fromkeys(row for row, _ in missing))
@@ -383,22 +383,22 @@ def check_editable(dataset: LanceDataset, name: str) -> pa.Field:
     column = dataset.schema.field(name)
     kind, kinds = column.type, pa.types
     stored = kind.value_type if kinds.is_dictionary(kind) else kind
-    subject = None
+    contents = None
     if isinstance(kind, pa.BaseExtensionType):
-        subject = f"values of the type {kind.extension_name}"
+        contents = f"values of the type {kind.extension_name}"
     elif (
         kinds.is_binary(stored)
         or kinds.is_large_binary(stored)
         or (kinds.is_fixed_size_binary(stored) or kinds.is_binary_view(stored))
     ):
-        subject = "binary values"
+        contents = "binary values"
     elif kinds.is_fixed_size_list(stored):
-        subject = "vectors"
+        contents = "vectors"
     elif kinds.is_duration(stored) or kinds.is_interval(stored) or kinds.is_map(stored):
-        subject = f"values of the type {stored}"
-    if subject is not None:
+        contents = f"values of the type {stored}"
+    if contents is not None:
         raise NotSupportedError(
-            f"column {text.name(name)!r} holds {subject}, which cannot be typed into a cell: use "
+            f"column {text.name(name)!r} holds {contents}, which cannot be typed into a cell: use "
             "ds.edit, ds.update or ds.merge_insert with values from code"
         )
     return column
@@ -464,9 +464,8 @@ def block_of(written: str) -> list[list[str | None]]:
         quoted, plain = (None, "") if match is None else match.groups()
         after = position if match is None else match.end()
         if quoted is not None and after < end and written[after] not in "\t\r\n":
-            stop = re.compile(r"[^\t\r\n]*").match(
-                written, position
-            )  # a quote within a plain field
+            # A quote within a plain field.
+            stop = re.compile(r"[^\t\r\n]*").match(written, position)
             plain, quoted = written[position : stop.end()] if stop else "", None
             after = position + len(plain)
         rows[-1].append(quoted.replace('""', '"') if quoted is not None else plain or None)

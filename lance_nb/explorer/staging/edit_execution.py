@@ -157,13 +157,13 @@ def _alteration(args: dict[str, Any]) -> dict[str, Any]:
 
 def _older(dataset: LanceDataset, ref: str) -> int:
     """Return the number of a version of the branch that the dataset stands on."""
-    place = refs.resolve(dataset, ref)
-    if place.branch != dataset.branch:
+    resolved = refs.resolve(dataset, ref)
+    if resolved.branch != dataset.branch:
         raise InvalidInputError(
             f"{ref!r} is a version of another branch; only versions of the current branch can be "
             "restored"
         )
-    return place.version
+    return resolved.version
 
 
 def check_edit(dataset: LanceDataset, form: EditForm) -> str:

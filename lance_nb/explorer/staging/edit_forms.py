@@ -235,8 +235,8 @@ def _checked(field: Field, value: Any) -> Any:
         if value not in field.choices:
             raise InvalidInputError(f"{field.label} must be one of {', '.join(field.choices)}")
         return value
-    values = str(value) if field.kind == "version" and isinstance(value, int) else value
-    return _text(field.label, values, MAX_FILTER_CHARS if field.kind == "filter" else MAX_CHARS)
+    written = str(value) if field.kind == "version" and isinstance(value, int) else value
+    return _text(field.label, written, MAX_FILTER_CHARS if field.kind == "filter" else MAX_CHARS)
 
 
 def _number(field: Field, value: Any) -> float:

@@ -229,9 +229,9 @@ class RefHandlers(RequestHandlers):
                 )
                 (head,) = branch_heads(dataset, book, [name])
                 parent = _latest(dataset, fork_of(book.branches[name])[0])
-                is_own = dataset.branch == name
+                is_current = dataset.branch == name
                 effects = consequences.of_deleting_branch(
-                    book, deletion, parent, stands_here=is_own
+                    book, deletion, parent, stands_here=is_current
                 )
                 review = review_of_branch(deletion, effects)
                 seen = identity_of(book.branches[name], head)
@@ -387,8 +387,8 @@ class RefChangeHandlers(RequestHandlers):
         def work(progress: Progress) -> Answer:
             if kind == "tag":
                 dataset.tags.delete(name, expected=tagged)
-                change = "delete", name, None
-                self._record(f"Delete tag {name}", kind, change, TagUndo(name, tagged, None))
+                act = "delete", name, None
+                self._record(f"Delete tag {name}", kind, act, TagUndo(name, tagged, None))
                 return self._done(f"Tag {text.name(name)} was deleted.", None)
             fork = self._check_branch(name, seen)
             deletion = dataset.branches.explain_delete(name, users=False)
@@ -469,6 +469,8 @@ class RefsManager(LanceWidget):
         """Return the requests about tags and branches."""
         handlers = (RefHandlers, RefChangeHandlers, MergeHandlers)
         handlers_by_kind = {
-            kind: do for widget in handlers for kind, do in session.keep(widget).handlers().items()
+            kind: do
+            for handlers_type in handlers
+            for kind, do in session.keep(handlers_type).handlers().items()
         }
         return handlers_by_kind | {"refs.merge": logged(session, handlers_by_kind["refs.merge"])}

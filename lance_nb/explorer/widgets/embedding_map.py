@@ -213,18 +213,18 @@ class MapHandlers(RequestHandlers):
         self,
         place: Place,
         source: ScannedSource,
-        column_and_method: tuple[str, str],
+        column_and_layout: tuple[str, str],
         progress: Progress,
     ) -> PlacedMap:
         """Place the rows of a version by a column and a layout."""
         plane: Plane
-        if column_and_method in self._planes:
-            plane, divisor = self._planes[column_and_method]
+        if column_and_layout in self._planes:
+            plane, divisor = self._planes[column_and_layout]
             for held in self._kept.values():
                 if held.place == place and held.points.plane is plane:
                     return PlacedMap(place, held.points, held.colouring)
         else:
-            column, layout = column_and_method
+            column, layout = column_and_layout
             if layout.startswith(STORED):
                 plane = read_stored_layout(source, column, layout.removeprefix(STORED), progress)
             elif layout == NEIGHBOURS:
@@ -232,7 +232,7 @@ class MapHandlers(RequestHandlers):
             else:
                 plane = fit_projection(source, column, progress)
             divisor = divisor_of(source.stats().num_rows)
-            self._planes[column_and_method] = plane, divisor
+            self._planes[column_and_layout] = plane, divisor
         divisor = max(divisor, divisor_of(source.stats().num_rows))
         if isinstance(plane, NeighbourLayout):
             progress = share_of(progress, FITTED, STEPS)

@@ -110,11 +110,11 @@ class CheckHandlers(RequestHandlers):
         def work(_progress: Progress) -> Answer:
             if not hasattr(self.session.dataset, "opened"):
                 return Answer({"key": "", "branch": branch, "expectations": [], "problems": []})
-            newest = self._newest(branch)
-            dataset, configured = newest.newest, newest.configured
+            watched = self._newest(branch)
+            dataset, configured = watched.newest, watched.configured
             return Answer(
                 {
-                    "key": newest.key,
+                    "key": watched.key,
                     "branch": branch,
                     "version": dataset.version,
                     "expectations": [
@@ -300,8 +300,8 @@ class CheckHandlers(RequestHandlers):
 
         def change(dataset: LanceDataset) -> tuple[str, dict[str, str]]:
             keywords = {**named, "name": name}
-            expectation = getattr(dataset.expectations, method)(*values, **keywords)
-            return f"Add expectation {text.name(expectation)}", shown.add_code(expectation, name)
+            added_name = getattr(dataset.expectations, method)(*values, **keywords)
+            return f"Add expectation {text.name(added_name)}", shown.add_code(expectation, name)
 
         return self._change(branch, change)
 

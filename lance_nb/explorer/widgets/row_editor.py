@@ -102,9 +102,9 @@ class RowEditHandlers(RequestHandlers):
         if not why and isinstance(source, LanceDataset):
             newest = source.checkout_version((source.branch, None)).version
             if newest != source.version and self._base(source) != source.version:
-                place = text.ref_label(source.branch, source.version)
+                label = text.ref_label(source.branch, source.version)
                 why = (
-                    f"{place} is not the newest version of its branch: go to "
+                    f"{label} is not the newest version of its branch: go to "
                     f"{text.ref_label(source.branch, newest)} to edit it, or create a branch here"
                 )
         return Answer({"why": why, "newest": newest, "summary": self._summary(source)})
@@ -204,12 +204,12 @@ class RowEditHandlers(RequestHandlers):
         count, names = self._block(args, source, MAX_COPIED)
         if isinstance(source, LanceDataset):
             row_ids = self._row_ids(args, source, count)
-            texts = self._values(args, source, row_ids, names)
+            value_rows = self._values(args, source, row_ids, names)
         else:
             row = integer(args, "row", low=0, high=MAX_COUNT)
             table = self.session.query(args).rows(source, names, row, count)
-            texts = list(map(list, zip(*(table.column(name) for name in names), strict=True)))
-        return Answer({"text": block_text(map(_texts, texts)), "rows": len(texts)})
+            value_rows = list(map(list, zip(*(table.column(name) for name in names), strict=True)))
+        return Answer({"text": block_text(map(_texts, value_rows)), "rows": len(value_rows)})
 
     # --- writing to the draft ---------------------------------------------------------------------
 

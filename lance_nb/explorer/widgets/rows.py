@@ -136,9 +136,9 @@ class RowHandlers(RequestHandlers):
     def on_look(self, args: Mapping[str, Any]) -> Job:
         """Filter, sort, or search for words or for nearest neighbors."""
         source, request = self.source(args), grid_request_of(args, self.session.row_orders)
-        place, row_key = place_of(args), args.get("keep")
-        if row_key is not None:
-            order = self.session.row_orders.order_of(place, row_key)
+        place, order_key = place_of(args), args.get("keep")
+        if order_key is not None:
+            order = self.session.row_orders.order_of(place, order_key)
             request = replace(request, query=replace(request.query, order=order))
 
         def work(progress: Progress) -> Answer:
@@ -413,13 +413,13 @@ class RowHandlers(RequestHandlers):
     def on_export(self, args: Mapping[str, Any]) -> Job:
         """Write rows to a file in the working folder of the kernel."""
         source, query = writable_dataset(self.source(args)), self.session.query(args)
-        subject, name = words(args, "what", 20), words(args, "name", MAX_NAME_CHARS)
-        if subject not in ("shown", "selected", "changes"):
+        extent, name = words(args, "what", 20), words(args, "name", MAX_NAME_CHARS)
+        if extent not in ("shown", "selected", "changes"):
             raise InvalidInputError("what must be shown, selected or changes")
         request = ExportRequest(name, query, _sort_orders(args.get("order")))
-        if subject == "selected":
+        if extent == "selected":
             request = replace(request, ranges=selection_of(args, query).ranges)
-        if subject == "changes":
+        if extent == "changes":
             before = args.get("a")
             if not isinstance(before, Mapping):
                 raise InvalidInputError("a must be an object {branch, version}")

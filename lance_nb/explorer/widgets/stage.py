@@ -258,13 +258,13 @@ class StageHandlers(RequestHandlers):
 
     def _answer(self, committed: Sequence[Card] = ()) -> Answer:
         """Return the cards, and the newest version that was created."""
-        committed_cards = [card for card in committed if card.version is not None]
+        versioned_cards = [card for card in committed if card.version is not None]
         self._leave_removed(committed)
         result: dict[str, Any] = {"area": self._area_json(self._area)}
-        if committed_cards:
+        if versioned_cards:
             result |= {
-                "branch": committed_cards[-1].dataset.branch,
-                "version": committed_cards[-1].version,
+                "branch": versioned_cards[-1].dataset.branch,
+                "version": versioned_cards[-1].version,
             }
         elif any(card.done for card in committed):
             result |= self.session.parts_json(("timeline", "card"))

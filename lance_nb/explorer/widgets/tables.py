@@ -129,13 +129,13 @@ class DatabaseTables:
     def picture(self) -> StaticRendering:
         """Return the tables as text and static HTML."""
         names = self.names[:TABLES_SHOWN]
-        lines = [
+        summaries = [
             self._cards[index].summary
             if index in self._cards
             else TableSummary(name, "", can_open=True, health="")
             for index, name in enumerate(names)
         ]
-        return render_tables(self.database, lines, len(self.names))
+        return render_tables(self.database, summaries, len(self.names))
 
     def panels(self) -> list[Panel]:
         """Draw the cards in sight, as far as the browser has said what is."""

@@ -57,10 +57,10 @@ class Bitmap:
     def search(self, leaf: Leaf, *, with_nulls: bool) -> Found:
         """Unite the sets of the keys that pass."""
         true, null = leaf.test(self.keys)
-        rows = self.sets.read(true)
-        rows_apart(rows, self.sets.path)
+        sets = self.sets.read(true)
+        rows_apart(sets, self.sets.path)
         nulls = rows_of_bitmaps(self.sets.read(null)) if with_nulls else None
-        return Found(rows_of_bitmaps(rows), nulls)
+        return Found(rows_of_bitmaps(sets), nulls)
 
 
 # --- building -------------------------------------------------------------------------------------

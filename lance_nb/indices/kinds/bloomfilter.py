@@ -74,8 +74,8 @@ class BloomFilter:
         for place, value in enumerate(data):
             buffer = value.as_buffer()
             if not buffer.size or buffer.size % _BLOCK_BYTES:
-                stored_size = f"{buffer.size} bytes"
-                raise CorruptFileError(file.path, None, "a filter of whole blocks", stored_size)
+                actual = f"{buffer.size} bytes"
+                raise CorruptFileError(file.path, None, "a filter of whole blocks", actual)
             by_size.setdefault(buffer.size, []).append((place, buffer))
         self._count = file.num_rows
         self._filters = [
@@ -142,8 +142,8 @@ _BATCH_BYTES = 16 << 20
 _FULL_BLOCK = 1000  # values of a block that has every bit set
 _SHORT_LENGTHS = 64  # values of other lengths are hashed one by one
 _PRIME1, _PRIME2, _PRIME3, _PRIME4, _PRIME5 = (
-    np.uint64(type_)
-    for type_ in (
+    np.uint64(prime)
+    for prime in (
         0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
         0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5,
     )

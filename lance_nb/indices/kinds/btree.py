@@ -68,15 +68,15 @@ Mask = npt.NDArray[np.bool_]
 
 def statistics(lookup: IndexFile, _data: IndexFile) -> dict[str, Any]:
     """Return pylance's statistics of a segment, without reading values. Raises CorruptFileError."""
-    statistics: dict[str, Any] = {"num_pages": lookup.num_rows, "min": "N/A", "max": "N/A"}
+    summary: dict[str, Any] = {"num_pages": lookup.num_rows, "min": "N/A", "max": "N/A"}
     if not lookup.num_rows:
-        return statistics
+        return summary
     ends = np.array([0, lookup.num_rows - 1], np.int64)
     (low,) = lookup.read_rows(["min"], ends[:1])
     (high,) = lookup.read_rows(["max"], ends[1:])
     if high.null_count:  # no value but nulls
-        return statistics
-    return {**statistics, "min": _shown(low[0]), "max": _shown(high[0])}
+        return summary
+    return {**summary, "min": _shown(low[0]), "max": _shown(high[0])}
 
 
 def _shown(value: pa.Scalar) -> str:
@@ -400,9 +400,7 @@ def _bounds(values: pa.Array, first_page: int) -> pa.RecordBatch:
     ends = np.minimum(starts + PAGE_ROWS, len(values))
     num_nulls = np.clip(values.null_count - starts, 0, ends - starts)
     pages = np.arange(first_page, first_page + starts.size)
-    counts = [
-        from_integers(numbers_of_pages.astype(np.uint32)) for numbers_of_pages in (num_nulls, pages)
-    ]
+    counts = [from_integers(integers.astype(np.uint32)) for integers in (num_nulls, pages)]
     first_last = [values.take(from_integers(positions)) for positions in (starts, ends - 1)]
     columns = [*first_last, *counts]
     return pa.RecordBatch.from_arrays(columns, schema=_bounds_schema(values.type))

@@ -82,7 +82,9 @@ class NGram:
         (lists,) = self._file.read_rows(["posting_list"], np.array(chosen, np.int64))
         if lists.null_count:
             raise CorruptFileError(self._file.path, None, "a list for each token", "null")
-        parts: list[U64s] = [set64_rows(list_.as_buffer(), self._file.path) for list_ in lists]
+        parts: list[U64s] = [
+            set64_rows(set_data.as_buffer(), self._file.path) for set_data in lists
+        ]
         return Found(reduce(common, parts), is_exact=False)
 
 

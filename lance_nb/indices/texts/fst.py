@@ -244,8 +244,8 @@ def _utf8_length(first: int) -> int:
 def _next_row(row: tuple[int, ...], word: str, letter: str) -> tuple[int, ...]:
     """Return the edit distances after one more letter."""
     after = [row[0] + 1]
-    for place, byte in enumerate(word):
-        replaced = row[place] + (byte != letter)
+    for place, character in enumerate(word):
+        replaced = row[place] + (character != letter)
         after.append(min(replaced, row[place + 1] + 1, after[place] + 1))
     return tuple(after)
 
@@ -302,11 +302,11 @@ def write_fst(keys: Iterable[bytes]) -> bytes:
     return bytes(out)
 
 
-def _common(prefix: bytes, other: bytes) -> int:
-    shortest = min(len(prefix), len(other))
-    if prefix[:shortest] == other[:shortest]:
+def _common(key: bytes, other: bytes) -> int:
+    shortest = min(len(key), len(other))
+    if key[:shortest] == other[:shortest]:
         return shortest
-    return next(place for place in range(shortest) if prefix[place] != other[place])
+    return next(place for place in range(shortest) if key[place] != other[place])
 
 
 def _freeze_last(

@@ -175,15 +175,15 @@ class Partition:
             self._shrink(number)
         return cached
 
-    def _shrink(self, num_kept: int) -> None:
-        """Forget what was asked for longest ago, and not ``num_kept``, until the rest is small."""
+    def _shrink(self, number: int) -> None:
+        """Forget what was asked for longest ago, and not ``number``, until the rest is small."""
         held = self._known, self._factors
         while len(self._known) > 1:
-            if sum(list_.nbytes for lists in held for list_ in lists.values()) <= POSTING_BYTES:
+            if sum(entry.nbytes for cache in held for entry in cache.values()) <= POSTING_BYTES:
                 break
             oldest = next(iter(self._known))
-            if oldest == num_kept:
-                self._known.move_to_end(num_kept)
+            if oldest == number:
+                self._known.move_to_end(number)
                 continue
             del self._known[oldest]
             self._factors.pop(oldest, None)

@@ -196,25 +196,25 @@ def _position_deltas(stream: Bytes, starts: Ints, ends: Ints, counts: Ints, path
     """Decode the streams of some blocks, block after block; all at the same group together."""
     firsts = np.cumsum(counts) - counts
     out = np.empty(int(counts.sum()), np.int64)
-    bit_positions, left, place = starts.copy(), counts.copy(), firsts.copy()
+    byte_offsets, left, place = starts.copy(), counts.copy(), firsts.copy()
     while True:
         active = np.flatnonzero(left >= BLOCK)
         if not active.size:
             break
-        if bool((bit_positions[active] >= ends[active]).any()):
+        if bool((byte_offsets[active] >= ends[active]).any()):
             raise _corrupt(path, "a group of positions", "the end of the block")
-        widths = stream[bit_positions[active]].astype(np.int64)
-        after = bit_positions[active] + 1 + GROUP_BYTES * widths
+        widths = stream[byte_offsets[active]].astype(np.int64)
+        after = byte_offsets[active] + 1 + GROUP_BYTES * widths
         if int(widths.max()) > WIDTH_MAX or bool((after > ends[active]).any()):
             expected = f"groups of positions of at most {WIDTH_MAX} bits that fit their block"
             raise _corrupt(path, expected, f"{int(widths.max())} bits")
         group = np.empty((active.size, BLOCK), np.uint32)
-        unpack(stream, bit_positions[active] + 1, widths, group)
+        unpack(stream, byte_offsets[active] + 1, widths, group)
         out[place[active][:, None] + np.arange(BLOCK)] = group
-        bit_positions[active] = after
+        byte_offsets[active] = after
         left[active] -= BLOCK
         place[active] += BLOCK
-    values = varints(stream[ragged_indices(bit_positions, ends - bit_positions)], path)
+    values = varints(stream[ragged_indices(byte_offsets, ends - byte_offsets)], path)
     if values.size != int(left.sum()):
         raise _corrupt(path, f"{int(left.sum())} positions", values.size)
     out[ragged_indices(place, left)] = values

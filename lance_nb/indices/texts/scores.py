@@ -208,10 +208,10 @@ def _added(lists: Sequence[Documents]) -> Documents:
     """Return the documents of all lists, with the sums of their scores."""
     if len(lists) == 1:
         return lists[0]
-    numbers: U32s = different(np.concatenate([list_.numbers for list_ in lists]))
+    numbers: U32s = different(np.concatenate([documents.numbers for documents in lists]))
     sums = np.zeros(numbers.size, np.float32)
-    for list_ in lists:
-        sums[places_among(list_.numbers, numbers)] += list_.scores
+    for documents in lists:
+        sums[places_among(documents.numbers, numbers)] += documents.scores
     return Documents(numbers, sums)
 
 

@@ -326,14 +326,14 @@ class TextPlan:
                 )
                 continue
             covered = f"{index.covered.size} of {total} fragments covered"
-            method = (
+            others_text = (
                 ""
                 if index.covered.size == total
                 else (", the others are left out" if self._fast else ", the others are scanned")
             )
             lines.append(
                 f"text: {words_text} in index {index.name!r} (INVERTED) of column {column!r}, "
-                f"{covered}{method}"
+                f"{covered}{others_text}"
             )
         return lines
 
@@ -383,11 +383,9 @@ class TextPlan:
         if isinstance(query, BoostQuery):
             positive = self._hits(query.positive, choice, None)
             negative = self._hits(query.negative, choice, None)
-            places, places_in_negative = _places(positive.rows, negative.rows)
+            places, shared = _places(positive.rows, negative.rows)
             scores = positive.scores.copy()
-            scores[places_in_negative] -= (
-                np.float32(query.negative_boost) * negative.scores[places[places_in_negative]]
-            )
+            scores[shared] -= np.float32(query.negative_boost) * negative.scores[places[shared]]
             return Hits(positive.rows, scores)
         if isinstance(query, BooleanQuery):
             return self._boolean(query, choice)
@@ -411,8 +409,8 @@ class TextPlan:
                 rows = rows[among(rows, other.rows)]
             scores = np.zeros(rows.size, np.float32)
             for part in [*must, should]:
-                places, places_in_part = _places(rows, part.rows)
-                scores[places_in_part] += part.scores[places[places_in_part]]
+                places, shared = _places(rows, part.rows)
+                scores[shared] += part.scores[places[shared]]
             hits = Hits(rows, scores)
         for part in by_kind[Occur.MUST_NOT]:
             is_left = ~among(hits.rows, part.rows)
@@ -556,9 +554,7 @@ class TextPlan:
         if needs_all:
             documents = documents_with_all(lists, request)
         else:
-            documents = documents_with_any(
-                [posting for group in lists for posting in group], request
-            )
+            documents = documents_with_any([word for group in lists for word in group], request)
         self._costs.ranked += documents.numbers.size
         return documents
 
@@ -579,7 +575,7 @@ class TextPlan:
         if not fragments:
             return None
         words_wanted = [word for leaf, words in self._words.items() if leaf.column == column
-                  for word, _ in words]  # fmt: skip
+                        for word, _ in words]  # fmt: skip
         flat = self._read_flat(column, replace(choice, fragments=fragments), words_wanted)
         self._costs.scanned += flat.rows.size
         self._flat[column] = flat
@@ -720,8 +716,10 @@ def _in_order(places: list[tuple[Ints, Ints]], offsets: list[int], slop: int) ->
             gap = offsets[number] - offsets[number - 1]
             if not before.size:
                 return before
-            indices = np.searchsorted(before, keys - gap, "right") - 1
-            keys = keys[(indices >= 0) & (before[np.maximum(indices, 0)] >= keys - gap - slop)]
+            before_places = np.searchsorted(before, keys - gap, "right") - 1
+            keys = keys[
+                (before_places >= 0) & (before[np.maximum(before_places, 0)] >= keys - gap - slop)
+            ]
         before = keys
     matching: Ints = different(before >> _POSITION)
     return matching
@@ -776,8 +774,8 @@ def _chosen(snapshot: Snapshot, choice: RowChoice, hits: Hits) -> Hits:
             else:
                 undecided = np.sort(np.concatenate([undecided, named]))
         if undecided.size:
-            passing_ids = passing_rows(snapshot, choice.filter, undecided)
-            passing = np.sort(np.concatenate([passing, passing_ids]))
+            passed = passing_rows(snapshot, choice.filter, undecided)
+            passing = np.sort(np.concatenate([passing, passed]))
         rows = passing
     places, _ = _places(rows, hits.rows)
     return Hits(rows, hits.scores[places])

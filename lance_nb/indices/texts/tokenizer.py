@@ -251,17 +251,17 @@ class Tokenizer:
         """Return the number of the token that each piece becomes, -1 for those that are dropped."""
         encoded = pieces.dictionary_encode()
         numbers = self._numbers
-        text_numbers = []
+        word_numbers = []
         for piece in encoded.dictionary.to_pylist():
             number = numbers.get(piece)
             if number is None:
                 word = self.token_of(piece)
                 number = -1 if word is None else self.words.setdefault(word, len(self.words))
                 numbers[piece] = number
-            text_numbers.append(number)
-        if not text_numbers:
+            word_numbers.append(number)
+        if not word_numbers:
             return np.zeros(0, np.int64)
-        chosen: Ints = np.array(text_numbers, np.int64)[to_integers(encoded.indices)]
+        chosen: Ints = np.array(word_numbers, np.int64)[to_integers(encoded.indices)]
         return chosen
 
     def token_of(self, piece: str) -> str | None:
@@ -289,9 +289,7 @@ class Tokenizer:
 def folded(character: str) -> str:
     """Return ASCII for a letter, or the character itself where there is none."""
     parts = unicodedata.normalize("NFKD", character)
-    letters = "".join(
-        character if character.isascii() else FOLDED.get(character, "") for character in parts
-    )
+    letters = "".join(part if part.isascii() else FOLDED.get(part, "") for part in parts)
     return letters or character
 
 

@@ -191,8 +191,8 @@ def _blocks(
         step(len(rows))
         for start in range(0, len(rows), BLOCK_ROWS):
             own = rows[start : start + BLOCK_ROWS]
-            outer_rows = rows if reach is None else rows[start:]
-            yield from _strips(own, outer_rows)
+            compared_rows = rows if reach is None else rows[start:]
+            yield from _strips(own, compared_rows)
         return
     cells = _Cells.of(vectors, rows, reach, step)
     for number in range(cells.count):

@@ -34,4 +34,4 @@ class FlatVectors:
         self, query: Floats, partitions: Sequence[int], rows: Sequence[Matrix]
     ) -> list[npt.NDArray[np.float32]]:
         """Compute exact distances."""
-        return [distances(row, query, self._metric) for row in rows]
+        return [distances(part, query, self._metric) for part in rows]

@@ -55,10 +55,10 @@ class ScalarCodes:
         """Compare codes with the code of the query, or with the query itself for dot."""
         step = (self._end - self._start) / _LEVELS
         if self._metric == "dot":
-            remainder = 1.0 - self._start * float(query.sum(dtype=np.float64))
-            return [self._of(row, query.astype(np.float32), step, remainder) for row in rows]
+            constant = 1.0 - self._start * float(query.sum(dtype=np.float64))
+            return [self._of(part, query.astype(np.float32), step, constant) for part in rows]
         code = self.encode(query).astype(np.float32)
-        return [self._of(row, code, step * step, 0.0) for row in rows]
+        return [self._of(part, code, step * step, 0.0) for part in rows]
 
     def _of(
         self, rows: Matrix, compared: Floats, scale: float, constant: float

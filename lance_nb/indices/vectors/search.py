@@ -212,10 +212,10 @@ class VectorSearch:
             unindexed = find_nearest(self._snapshot, replace(choice, fragments=outside), query)
         rows, near, numbers = [], [], []
         for number, vector in enumerate(query.queries):
-            answer, distance = self._answer(opened, query, vector, allowed, count)
-            rows.append(answer)
+            addresses, distance = self._answer(opened, query, vector, allowed, count)
+            rows.append(addresses)
             near.append(distance)
-            numbers.append(np.full(answer.size, number, np.int32))
+            numbers.append(np.full(addresses.size, number, np.int32))
         mine = Neighbours(
             rows_at(self._snapshot, np.concatenate(rows)),
             np.concatenate(near),

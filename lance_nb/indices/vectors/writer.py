@@ -547,8 +547,8 @@ class _Coded:
         """Return the row ids and what is stored of some vectors."""
         if self._whole is None:
             self._whole = self._read()
-        vectors = self._whole[places]
-        return np.ascontiguousarray(vectors["id"]), np.ascontiguousarray(vectors["stored"])
+        records = self._whole[places]
+        return np.ascontiguousarray(records["id"]), np.ascontiguousarray(records["stored"])
 
     def _read(self) -> npt.NDArray[Any]:
         if self._file is None:

@@ -49,8 +49,8 @@ def branch(context: MagicContext, args: Namespace) -> Result:
         return records_result(f"Branches of {text.name(dataset.name)}", records, lines=lines)
     name = _required_name(context, args, "branch")
     if args.action == "create":
-        branch = dataset.create_branch(name, version_ref(context.resolve(args.ref)))
-        return _moved_result(context.set_dataset(branch), f"created branch {text.name(name)}")
+        created = dataset.create_branch(name, version_ref(context.resolve(args.ref)))
+        return _moved_result(context.set_dataset(created), f"created branch {text.name(name)}")
     if args.action == "delete":
         if dataset.branch == name:
             context.set_dataset(dataset.checkout_version((None, None)))
@@ -77,10 +77,10 @@ def tag(context: MagicContext, args: Namespace) -> Result:
         dataset.tags.delete(name)
         consequence = "The version did not exist any more." if missing else "The version is kept."
         return text_result(f"Deleted tag {text.name(name)}", [consequence])
-    place = context.resolve(args.ref)
+    resolved = context.resolve(args.ref)
     change = dataset.tags.create if args.action == "create" else dataset.tags.update
-    change(name, version_ref(place))
-    return text_result(f"Tag {text.name(name)} is at {label(place)}", [], value=place)
+    change(name, version_ref(resolved))
+    return text_result(f"Tag {text.name(name)} is at {label(resolved)}", [], value=resolved)
 
 
 def restore(context: MagicContext, args: Namespace) -> Result:
@@ -111,8 +111,8 @@ def _fork(about: dict[str, object]) -> str:
     return f"{text.name(about['parent_branch'] or 'main')}:{about['parent_version']}"
 
 
-def _moved_result(dataset: LanceDataset, verb_text: str) -> Result:
-    return text_result(f"Now at {label(dataset)}", [verb_text], value=dataset)
+def _moved_result(dataset: LanceDataset, action_text: str) -> Result:
+    return text_result(f"Now at {label(dataset)}", [action_text], value=dataset)
 
 
 _FORCE = argument("--force", action="store_true", help="even if other branches depend on it")

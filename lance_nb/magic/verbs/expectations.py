@@ -40,8 +40,8 @@ def check(context: MagicContext, args: Namespace) -> Result:
             raise InvalidInputError("--all checks every version of the branch: leave out REF")
         results = dataset.check_versions(names=names, cache=cache, allow_bases=allowed)
     else:
-        place = None if args.ref is None else context.resolve(args.ref)
-        ref = None if place is None else (place.branch, place.version)
+        resolved = None if args.ref is None else context.resolve(args.ref)
+        ref = None if resolved is None else (resolved.branch, resolved.version)
         results = [dataset.check(ref, names=names, cache=cache, allow_bases=allowed)]
     if args.junit is not None:
         _write(args.junit, junit_xml(results))

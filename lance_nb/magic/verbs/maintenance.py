@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 def space(context: MagicContext, args: Namespace) -> Result:
     """Show the use of storage by category."""
-    space = context.dataset.space()
+    usage = context.dataset.space()
     kinds = ("current", "old", "orphan", "bookkeeping", "other")
-    records = [{"bytes of": kind, "size": getattr(space, f"{kind}_bytes")} for kind in kinds]
-    for ref in space.refs.to_pylist():
+    records = [{"bytes of": kind, "size": getattr(usage, f"{kind}_bytes")} for kind in kinds]
+    for ref in usage.refs.to_pylist():
         name = f"{ref['kind']} {text.name(ref['name'])} only"
         records.append({"bytes of": name, "size": ref["exclusive_bytes"]})
     lines = [
-        f"{text.size(space.total_bytes)} in {text.plural(space.num_files, 'file')}",
-        *(f"damaged: {text.line(damage)}" for damage in space.damaged),
+        f"{text.size(usage.total_bytes)} in {text.plural(usage.num_files, 'file')}",
+        *(f"damaged: {text.line(damage)}" for damage in usage.damaged),
     ]
     return records_result(
-        f"Space of {text.name(context.dataset.name)}", records, value=space, lines=lines
+        f"Space of {text.name(context.dataset.name)}", records, value=usage, lines=lines
     )
 
 
@@ -193,10 +193,10 @@ def _continue_line(context: MagicContext, uri: str, options: Mapping[str, object
     line = magic("doctor", uri, options=options)
     if context.prog == MAGIC or not line.startswith(MAGIC):  # or it cannot be quoted
         return line
-    options_text = [
+    option_words = [
         name if option is True else f"{name} {option}" for name, option in options.items() if option
     ]
-    line = " ".join([context.prog, "doctor", shlex.quote(uri), *options_text])
+    line = " ".join([context.prog, "doctor", shlex.quote(uri), *option_words])
     return line if visible(line) == line else PYTHON_ONLY
 
 
@@ -281,17 +281,17 @@ def clean(context: MagicContext, args: Namespace) -> Result:
         return records_result(
             f"Cleaned {text.name(context.dataset.name)}", [asdict(done)], value=done
         )
-    cleanup_stats = context.dataset.cleanup_old_versions(
+    preview = context.dataset.cleanup_old_versions(
         **rules, error_if_tagged_old_versions=False, dry_run=True
     )
-    stats = cleanup_stats.stats
+    stats = preview.stats
     going = (
         f"{text.plural(stats.old_versions, 'version')} and "
         f"{text.plural(stats.data_files_removed, 'data file')} would be deleted, "
         f"{text.size(stats.bytes_removed)}; add --really to delete them"
     )
-    lines = [going, *map(text.line, cleanup_stats.warnings)]
-    return table_result("Cleanup (dry run)", cleanup_stats.to_table(),
+    lines = [going, *map(text.line, preview.warnings)]
+    return table_result("Cleanup (dry run)", preview.to_table(),
                            context.settings.rows_shown, lines=lines)  # fmt: skip
 
 

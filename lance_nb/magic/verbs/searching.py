@@ -87,12 +87,12 @@ def duplicates(context: MagicContext, args: Namespace) -> Result:
     groups = len(duplicate_table["group"].unique())
     counts = f"{text.plural(duplicate_table.num_rows, 'row')} in {text.plural(groups, 'group')}"
     more = text.plural(duplicate_table.num_rows - groups, "row")
-    sentence = [
+    lines = [
         f"{counts}; {more} beside the first of each",
         refs.opened(dataset).attribute("near_duplicates").call(column, **options).line(),
     ]
     heading = f"Near duplicates of {label(dataset)} by {text.name(column)}"
-    return _with_values(dataset, heading, duplicate_table, args, sentence)
+    return _with_values(dataset, heading, duplicate_table, args, lines)
 
 
 def doubts(context: MagicContext, args: Namespace) -> Result:
@@ -102,12 +102,12 @@ def doubts(context: MagicContext, args: Namespace) -> Result:
     options = _compared(args) | {"k": args.neighbours}
     options = {name: option for name, option in options.items() if option is not None}
     rows = dataset.label_doubts(column, args.label, **options)
-    sentence = [
+    lines = [
         f"{text.plural(rows.num_rows, 'row')} with another label than most of the neighbours",
         refs.opened(dataset).attribute("label_doubts").call(column, args.label, **options).line(),
     ]
     heading = f"Doubts about {text.name(args.label)} of {label(dataset)} by {text.name(column)}"
-    return _with_values(dataset, heading, rows, args, sentence)
+    return _with_values(dataset, heading, rows, args, lines)
 
 
 def _compared(args: Namespace) -> dict[str, Any]:

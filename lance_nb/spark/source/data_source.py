@@ -327,8 +327,8 @@ class ChangeReader(DataSourceReader):
 
 def partitions_of(plan: ChangePlan, start: int, end: int) -> list[InputPartition]:
     """Return one Spark partition for each part of some versions."""
-    values: list[Any] = [ChangePartition(part) for part in plan.parts(start, end)]
-    return values
+    partitions: list[Any] = [ChangePartition(part) for part in plan.parts(start, end)]
+    return partitions
 
 
 def rows_of(plan: ChangePlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -145,7 +145,7 @@ class ReadPlan:
         counts = snapshot.manifest.fragments.counts()
         stored = snapshot.manifest.schema.to_arrow()
         unprojected = [field for field in stored if field.name not in self.stored.names]
-        read = [*self.stored, *(other for other in unprojected if other.name in filtered)]
+        read = [*self.stored, *(field for field in unprojected if field.name in filtered)]
         row_bytes, is_fixed = _width(read)
         rows: npt.NDArray[np.int64] = counts.physical_rows.astype(np.int64)
         if is_fixed:
@@ -164,11 +164,11 @@ class ReadPlan:
 
     def _scanner(self, dataset: LanceDataset, fragment_ids: tuple[int, ...] | None) -> Any:
         ids = None if fragment_ids is None else set(fragment_ids)
-        num_wanted = None if ids is None else self.pinned.fragments(ids)
+        fragments = None if ids is None else self.pinned.fragments(ids)
         return dataset.scanner(
             columns=None if self.columns is None else list(self.columns),
             filter=self.filter,
-            fragments=num_wanted,
+            fragments=fragments,
             with_row_id=self.with_row_id,
             with_row_address=self.with_row_address,
             batch_size=self.batch_rows,
@@ -201,8 +201,8 @@ class ReadParts:
         """Yield the rows of each part in the types of Spark."""
         schema = readable_schema(self.parts[0].schema())
         for batch in batches:
-            for row_address in batch.column(0).to_pylist():
-                for rows in self.parts[row_address].batches():
+            for number in batch.column(0).to_pylist():
+                for rows in self.parts[number].batches():
                     yield to_spark(rows, schema)
 
 

@@ -350,7 +350,7 @@ def _schema_of(lines: list[bytes]) -> pa.Schema | None:
     try:
         return pa.unify_schemas([schema, other], promote_options="permissive")
     except pa.ArrowException:
-        return pa.schema([*schema, *(new for new in other if new.name not in schema.names)])
+        return pa.schema([*schema, *(field for field in other if field.name not in schema.names)])
 
 
 def parsed_json(stream: IO[bytes], schema: pa.Schema, path: str) -> Iterator[Parsed]:

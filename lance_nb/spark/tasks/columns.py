@@ -58,8 +58,8 @@ def fill_fragments(
     """Write the columns ``part`` of some fragments; ``after`` is the new schema."""
     home, options = snapshot.locations.home, options_of(snapshot)
     filled = [
-        write_columns(home, select_fragment, part, values.batches(select_fragment), options)
-        for select_fragment in select_fragments(snapshot, ids)
+        write_columns(home, fragment, part, values.batches(fragment), options)
+        for fragment in select_fragments(snapshot, ids)
     ]
     return FilledFragments(tuple(filled), after)
 

@@ -137,7 +137,7 @@ class FileRows:
     ) -> pa.RecordBatchReader:
         """Stream the records, each of which fits the columns or is dealt with by the rule."""
         kind = format_of(self.file.path)
-        other_columns = [*(name.name for name, _ in self.partition), rule.column]
+        other_columns = [*(field.name for field, _ in self.partition), rule.column]
         fitting = Fitting(schema, rule, self.cast or kind.is_text, count)
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -162,11 +162,11 @@ class FileRows:
 
     def _with_partition(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Add the columns of the partition. Raises InvalidInputError if the file has one too."""
-        added = [column_name for column_name, _ in self.partition]
-        for column_name in added:
-            if column_name.name in reader.schema.names:
+        added = [field for field, _ in self.partition]
+        for column in added:
+            if column.name in reader.schema.names:
                 raise InvalidInputError(
-                    f"{self.file.path} has column {column_name.name!r}, and its folder is named "
+                    f"{self.file.path} has column {column.name!r}, and its folder is named "
                     "after it: ignore the names of folders with hive=False"
                 )
         schema = pa.schema([*reader.schema, *added], reader.schema.metadata)
@@ -320,13 +320,13 @@ def without_skipped(plan: Plan, results: Sequence[Any]) -> list[Any]:
     if not skipped:
         return list(results)
     tasks: Any = plan.tasks
-    kept_columns = [
+    kept_results = [
         result
         for task, result in zip(tasks, results, strict=True)
         if isinstance(task, WriteRows) and _path(task.part) not in skipped
     ]
     first = next(iter(skipped.values())).problem
-    if not kept_columns:
+    if not kept_results:
         raise InvalidInputError(
             f"no file is left: {len(skipped)} cannot be read; the first: {first}"
         )
@@ -335,7 +335,7 @@ def without_skipped(plan: Plan, results: Sequence[Any]) -> list[Any]:
         f"Property {SKIPPED} of the transaction lists them",
         stacklevel=2,
     )
-    return [*kept_columns, *skipped.values()]
+    return [*kept_results, *skipped.values()]
 
 
 def with_counts(plan: Plan, results: Sequence[Any]) -> list[Any]:
@@ -343,7 +343,7 @@ def with_counts(plan: Plan, results: Sequence[Any]) -> list[Any]:
     read_results = without_skipped(plan, results)
     bad = [result.bad for result in read_results if isinstance(result, CheckedRows)]
     if bad:
-        num_bad, num_files = sum(bad.count for bad in bad), len({bad.path for bad in bad})
+        num_bad, num_files = sum(count.count for count in bad), len({count.path for count in bad})
         warnings.warn(
             f"bad records, {num_bad!r} in files: {num_files!r}; the first: {bad[0].first!r}. "
             f"Property {BAD_RECORDS} of the transaction counts them by file",
@@ -397,7 +397,7 @@ def plan_write(
             for ids, size in fragment_groups(source.opened[1], task_bytes)
         ]
         rows = RowWriter.of(target, source.schema, write_settings)
-        tasks = tuple(WriteRows(rows, fragment_group) for fragment_group in pinned)
+        tasks = tuple(WriteRows(rows, part) for part in pinned)
         return rows.plan(write_settings.mode, f"from {source.uri}", tasks)
     planned_parts = list(_parts(source, source_settings, task_bytes))
     unreadable = [part for part in planned_parts if isinstance(part, UnreadableFile)]

@@ -94,7 +94,7 @@ class CommitRewrites:
         commit_options = CommitOptions(
             message=label.message, environment=environment, checks_files=True
         )
-        clone_session, _ = compaction.commit(
+        snapshot, _ = compaction.commit(
             session,
             branch,
             results,
@@ -102,7 +102,7 @@ class CommitRewrites:
             commit_options=commit_options,
             properties=dict(label.properties),
         )
-        return LanceDataset.from_opened(session, clone_session)
+        return LanceDataset.from_opened(session, snapshot)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def plan_update(
 ) -> Plan:
     """Plan an update. Raises PredicateError, ColumnNotFoundError, InvalidInputError."""
     _, snapshot = dataset.opened
-    condition = may_pass(snapshot, updating.check(snapshot, updates, where))
+    selects = may_pass(snapshot, updating.check(snapshot, updates, where))
     shape_of(
         snapshot.manifest.schema, dict(updates)
     )  # raises for an expression that cannot be computed
@@ -92,7 +92,7 @@ def plan_update(
     assignments = tuple(updates.items())
     tasks = tuple(
         UpdateRows(pinned, ids, assignments, where, size)
-        for ids, size in group_fragments(snapshot, task_bytes, condition)
+        for ids, size in group_fragments(snapshot, task_bytes, selects)
     )
     detail = ", ".join(updates) + (f" where {where}" if where else "")
     return Plan("update", detail, pinned, tasks)

@@ -88,10 +88,11 @@ def find_files(
         return [replace(file, partition=()) for file in files]
     columns = {tuple(name for name, _ in file.partition): file.path for file in files}
     if len(columns) > 1:
-        (some, path), (other_columns, other) = list(columns.items())[:2]
+        (some, path), (other_columns, other_path) = list(columns.items())[:2]
         raise InvalidInputError(
-            f"{path} lies in folders for {_named(some)}, and {other} for {_named(other_columns)}: "
-            "write them apart, or ignore the names of folders with hive=False"
+            f"{path} lies in folders for {_named(some)}, and {other_path} for "
+            f"{_named(other_columns)}: write them apart, or ignore the names of folders with "
+            "hive=False"
         )
     return files
 

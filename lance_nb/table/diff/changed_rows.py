@@ -98,12 +98,12 @@ def match_rows(
 
 def _by_row_id(ends: Ends, a: PlacedRows, b: PlacedRows) -> tuple[Ints, Ints]:
     ids_a, ids_b = a.row_ids(), b.row_ids()
-    sides = {version.side for version in ends.between}
+    sides = {stretch.side for stretch in ends.between}
     common_a = np.arange(ids_a.size, dtype=np.int64)
     common_b = np.arange(ids_b.size, dtype=np.int64)
     if len(sides) == 2:  # ids are given out on each side for itself
-        row_ids = ancestor_of(ends)
-        first = np.uint64(0 if row_ids is None else row_ids.manifest.next_row_id)
+        ancestor = ancestor_of(ends)
+        first = np.uint64(0 if ancestor is None else ancestor.manifest.next_row_id)
         common_a, common_b = common_a[ids_a < first], common_b[ids_b < first]
     _, at_a, at_b = np.intersect1d(ids_a[common_a], ids_b[common_b], return_indices=True)
     return common_a[at_a], common_b[at_b]
@@ -119,10 +119,10 @@ def _by_key(
     codes = np.zeros(a.num_rows + b.num_rows, np.int64)
     for pair, left, right in zip(keys, rows_a, rows_b, strict=True):
         codes = _combined(codes, _codes(pair, left, right))
-    mine, codes_b = codes[: a.num_rows], codes[a.num_rows :]
-    for direction, values, rows in (("from", mine, rows_a), ("to", codes_b, rows_b)):
+    codes_a, codes_b = codes[: a.num_rows], codes[a.num_rows :]
+    for direction, values, rows in (("from", codes_a, rows_a), ("to", codes_b, rows_b)):
         _check_unique(identity, direction, values, rows)
-    _, at_a, at_b = np.intersect1d(mine, codes_b, assume_unique=True, return_indices=True)
+    _, at_a, at_b = np.intersect1d(codes_a, codes_b, assume_unique=True, return_indices=True)
     return at_a.astype(np.int64), at_b.astype(np.int64)
 
 
@@ -303,7 +303,7 @@ class Comparison:
 
     def _compare_aligned(self, unit: Aligned) -> Iterator[ChangedRows]:
         chosen = [index for index, pair in enumerate(self.pairs) if pair.name in unit.columns]
-        sides = Sides.of(self._ends, [self.pairs[position] for position in chosen])
+        sides = Sides.of(self._ends, [self.pairs[index] for index in chosen])
         rows_a, rows_b = unit.offsets(self._ends)
         step = sides.window_rows(unit.b)
         for start, stop in _windows(rows_b.size, step, len(chosen)):

@@ -57,8 +57,8 @@ class ColumnPair:
     @property
     def arrow(self) -> pa.Field:
         """The Arrow field in which its values are shown."""
-        type_ = self.type_a if self.type_b is None else self.type_b
-        return pa.field(self.name, type_.type, True, type_.metadata)  # type: ignore[union-attr]
+        field = self.type_a if self.type_b is None else self.type_b
+        return pa.field(self.name, field.type, True, field.metadata)  # type: ignore[union-attr]
 
 
 def pair_columns(a: Schema, b: Schema, renamed: Mapping[str, str]) -> tuple[ColumnPair, ...]:

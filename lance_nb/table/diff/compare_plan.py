@@ -55,7 +55,7 @@ class Identity:
 
 def choose_identity(a: Snapshot, b: Snapshot, key: Sequence[str] | str | None) -> Identity:
     """Choose. Raises ColumnNotFoundError, InvalidInputError for a key that cannot serve."""
-    ids = [has_row_ids(version) for version in (a, b)]
+    ids = [has_row_ids(snapshot) for snapshot in (a, b)]
     if key is not None:
         return _asked_for([key] if isinstance(key, str) else list(key), a, b, all(ids))
     if all(ids):
@@ -167,7 +167,7 @@ def plan_rows(
     ends: Ends, match: FragmentMatch, pairs: Sequence[ColumnPair], key: Sequence[str] = ()
 ) -> RowPlan:
     """Find the rows that may differ; ``key`` are the columns by which rows are told apart."""
-    unchanged = _Known(
+    context = _Known(
         ends, pairs, Homes(Places(ends.a.locations)), Homes(Places(ends.b.locations)),
         frozenset(key),
     )  # fmt: skip
@@ -175,11 +175,11 @@ def plan_rows(
     left: list[FragmentRows] = []
     right: list[FragmentRows] = []
     for pair in match.changed:
-        _split_pair(unchanged, pair, (aligned, left, right))
+        _split_pair(context, pair, (aligned, left, right))
     only_a = list(fragments_at(ends.a, match.only_a))
     only_b = list(fragments_at(ends.b, match.only_b))
     if only_a and only_b:
-        _split_moved(unchanged, (only_a, only_b), (aligned, left, right))
+        _split_moved(context, (only_a, only_b), (aligned, left, right))
     else:
         left += live_rows(ends.a, only_a).runs
         right += live_rows(ends.b, only_b).runs
@@ -191,25 +191,23 @@ def plan_rows(
 _Found = tuple[list[Aligned], list[FragmentRows], list[FragmentRows]]
 
 
-def _split_pair(unchanged: _Known, pair: Pair, split: _Found) -> None:
+def _split_pair(context: _Known, pair: Pair, split: _Found) -> None:
     """Split the rows of a fragment that both versions have."""
     aligned, left, right = split
     a, b = pair.a, pair.b
     columns: list[str] = []
     if pair.files_differ:
         nothing = np.zeros(0, np.int64)
-        columns = unchanged.written_anew(
-            Piece(a, nothing, nothing), a, Piece(b, nothing, nothing), b
-        )
-    if unchanged.key.intersection(columns):  # the key itself may have changed: rows are found by it
-        left += live_rows(unchanged.ends.a, [a]).runs
-        right += live_rows(unchanged.ends.b, [b]).runs
+        columns = context.written_anew(Piece(a, nothing, nothing), a, Piece(b, nothing, nothing), b)
+    if context.key.intersection(columns):  # the key itself may have changed: rows are found by it
+        left += live_rows(context.ends.a, [a]).runs
+        right += live_rows(context.ends.b, [b]).runs
         return
-    gone_a, gone_b = deleted_offsets(unchanged.ends.a, a), deleted_offsets(unchanged.ends.b, b)
+    gone_a, gone_b = deleted_offsets(context.ends.a, a), deleted_offsets(context.ends.b, b)
     _add_rows(left, a, np.setdiff1d(gone_b, gone_a, assume_unique=True))
     _add_rows(right, b, np.setdiff1d(gone_a, gone_b, assume_unique=True))
     if columns:
-        count = confirmed_rows(unchanged.ends.b, b) - np.union1d(gone_a, gone_b).size
+        count = confirmed_rows(context.ends.b, b) - np.union1d(gone_a, gone_b).size
         if count:
             aligned.append(Aligned(a, b, tuple(columns), int(count)))
 
@@ -242,22 +240,22 @@ class _LivePiece:
 
 
 def _split_moved(
-    unchanged: _Known, fragments: tuple[list[Fragment], list[Fragment]], split: _Found
+    context: _Known, fragments: tuple[list[Fragment], list[Fragment]], split: _Found
 ) -> None:
     """Split the rows of fragments that only one version has, by where they came from."""
-    origins = find_origins(unchanged.ends)
+    origins = find_origins(context.ends)
     rewritten = [
         any(side.is_rewritten(fragment) for fragment in mine)
         for side, mine in zip(origins, fragments, strict=True)
     ]
     aligned, left, right = split
     if not any(rewritten):
-        left += live_rows(unchanged.ends.a, fragments[0]).runs
-        right += live_rows(unchanged.ends.b, fragments[1]).runs
+        left += live_rows(context.ends.a, fragments[0]).runs
+        right += live_rows(context.ends.b, fragments[1]).runs
         return
-    oldest = _max_shared_id(unchanged.ends)
+    oldest = _max_shared_id(context.ends)
     roots: list[dict[RootKey, list[_LivePiece]]] = []
-    for number, (side, snapshot) in enumerate((("a", unchanged.ends.a), ("b", unchanged.ends.b))):
+    for number, (side, snapshot) in enumerate((("a", context.ends.a), ("b", context.ends.b))):
         pieces: dict[RootKey, list[_LivePiece]] = {}
         for fragment in fragments[number]:
             live = np.zeros(confirmed_rows(snapshot, fragment), np.bool_)
@@ -269,7 +267,7 @@ def _split_moved(
         roots.append(pieces)
     rest_a, rest_b = _Rest(), _Rest()
     for name, mine in roots[0].items():
-        _align(unchanged, (mine, roots[1].get(name, [])), aligned, (rest_a, rest_b))
+        _align(context, (mine, roots[1].get(name, [])), aligned, (rest_a, rest_b))
     for name, mine in roots[1].items():
         if name not in roots[0]:
             rest_b.add(mine)
@@ -309,7 +307,7 @@ class _Rest:
 
 
 def _align(
-    unchanged: _Known,
+    context: _Known,
     pieces: tuple[list[_LivePiece], list[_LivePiece]],
     aligned: list[Aligned],
     remaining: tuple[_Rest, _Rest],
@@ -322,8 +320,8 @@ def _align(
             at_a, at_b = _common(mine.origin_rows, other.origin_rows)
             if not at_a.size:
                 continue
-            columns = unchanged.written_anew(mine.piece, mine.fragment, other.piece, other.fragment)
-            if unchanged.key.intersection(columns):
+            columns = context.written_anew(mine.piece, mine.fragment, other.piece, other.fragment)
+            if context.key.intersection(columns):
                 continue
             alone[at_a] = False
             used[number][at_b] = True
@@ -348,10 +346,10 @@ def _common(a: Ints, b: Ints) -> tuple[Ints, Ints]:
 
 def _max_shared_id(ends: Ends) -> int:
     """Return the largest id of a fragment that was there before the versions parted, or -1."""
-    row_ids = ancestor_of(ends)
-    if row_ids is None:
+    ancestor = ancestor_of(ends)
+    if ancestor is None:
         return -1
-    most = row_ids.manifest.max_fragment_id
+    most = ancestor.manifest.max_fragment_id
     if most is None:
-        return int(max(row_ids.manifest.fragments.counts().ids, default=-1))
+        return int(max(ancestor.manifest.fragments.counts().ids, default=-1))
     return most

@@ -252,7 +252,7 @@ def column_drifts(
 
 
 def _drift(pair: ColumnPair, names: tuple[str, str], sides: tuple[_Side, _Side]) -> ColumnDrift:
-    types = [type_.type for type_ in (pair.type_a, pair.type_b) if type_ is not None]
+    types = [field.type for field in (pair.type_a, pair.type_b) if field is not None]
     tallies = [Tally(type_, side.num_rows) for type_, side in zip(types, sides, strict=True)]
     held = [_held(side, name) for side, name in zip(sides, names, strict=True)]
     for tally, read in zip(tallies, held, strict=True):
@@ -283,10 +283,7 @@ def _held(side: _Side, name: str) -> Callable[[], Iterator[pa.Array]]:
 
 
 def _edges(tallies: Sequence[Tally]) -> Floats:
-    low, high = (
-        min(side_tally.low for side_tally in tallies),
-        max(side_tally.high for side_tally in tallies),
-    )
+    low, high = min(tally.low for tally in tallies), max(tally.high for tally in tallies)
     if not low <= high:
         return np.zeros(0)  # no number on either side
     if low == high:
@@ -299,8 +296,10 @@ def _psi(before: ColumnProfile, after: ColumnProfile) -> float | None:
     if not (before.histogram and after.histogram and before.num_sampled and after.num_sampled):
         return None
     shares = []
-    for tally in (before, after):
-        counts = np.array([*tally.histogram, tally.null_count], np.float64) / tally.num_sampled
+    for profile in (before, after):
+        counts = (
+            np.array([*profile.histogram, profile.null_count], np.float64) / profile.num_sampled
+        )
         shares.append(counts + _SMOOTHING)
     old, new = shares
     return float(((new - old) * np.log(new / old)).sum())

@@ -63,7 +63,7 @@ class Feed:
         if has_row_ids(self.ends.a) and has_row_ids(self.ends.b):
             fields.append(pa.field(ROW_ID, pa.uint64()))
         values = project(self.ends.b.manifest.schema, list(self.columns)).schema
-        return pa.schema([*fields, *(value.with_nullable(True) for value in values)])
+        return pa.schema([*fields, *(field.with_nullable(True) for field in values)])
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the stream; each version is read when it is its turn."""
@@ -163,7 +163,7 @@ def make_feed(
     if batch_size <= 0:
         raise InvalidInputError(f"batch_size must be positive, got {batch_size}")
     ends = find_ends(source, begin, end)
-    if ends.ancestor is None or any(version.side == "a" for version in ends.between):
+    if ends.ancestor is None or any(stretch.side == "a" for stretch in ends.between):
         raise InvalidInputError(
             f"version {begin.version} of {begin.branch or 'main'} is not in the past of version "
             f"{end.version} of {end.branch or 'main'}; a change feed goes forward"

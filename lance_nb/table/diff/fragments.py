@@ -146,11 +146,11 @@ def _bytes_differ(a: Snapshot, b: Snapshot, at_a: Ints, at_b: Ints) -> npt.NDArr
         return np.ones(at_a.size, np.bool_)
     if any(old != new for old, new in changes.items()):
         chosen = [left[position] for position in at_a.tolist()]
-        changed_files: Iterable[bytes] = with_bases(chosen, changes, a.manifest.path)
+        raw_a: Iterable[bytes] = with_bases(chosen, changes, a.manifest.path)
     else:
-        changed_files = map(left.__getitem__, at_a.tolist())
+        raw_a = map(left.__getitem__, at_a.tolist())
     other = map(right.__getitem__, at_b.tolist())
-    return np.fromiter(map(ne, changed_files, other), np.bool_, at_a.size)
+    return np.fromiter(map(ne, raw_a, other), np.bool_, at_a.size)
 
 
 def _base_changes(a: Snapshot, b: Snapshot) -> dict[int | None, int | None] | None:
@@ -161,11 +161,13 @@ def _base_changes(a: Snapshot, b: Snapshot) -> dict[int | None, int | None] | No
     }
     names: dict[tuple[str, str, bool], int | None] = dict(places_b)
     names[*_split(b.locations.home.uri), True] = None
-    bases: dict[int | None, tuple[str, str, bool]] = {None: (*_split(a.locations.home.uri), True)}
-    bases |= {present_base.id: _place(present_base) for present_base in a.locations.present_bases()}
-    if not all(place in names for place in bases.values()):
+    places: dict[int | None, tuple[str, str, bool]] = {None: (*_split(a.locations.home.uri), True)}
+    places |= {
+        present_base.id: _place(present_base) for present_base in a.locations.present_bases()
+    }
+    if not all(place in names for place in places.values()):
         return None
-    return {number: names[place] for number, place in bases.items()}
+    return {number: names[place] for number, place in places.items()}
 
 
 def _place(base: BasePath) -> tuple[str, str, bool]:
@@ -288,11 +290,11 @@ def fragment_changes(
     parts = [
         (
             part_ids.astype(np.int64),
-            np.full(part_ids.size, found_at, np.int64),
+            np.full(part_ids.size, code, np.int64),
             places.astype(np.int64),
         )
-        for found_at, (part_ids, places) in enumerate(matched)
-        if CHANGES[found_at] in kinds
+        for code, (part_ids, places) in enumerate(matched)
+        if CHANGES[code] in kinds
     ]
     none = np.zeros(0, np.int64)
     ids, codes, places = (np.concatenate([none, *column]) for column in zip(*parts, strict=True))
@@ -315,10 +317,10 @@ def _file_rows(change: str, snapshot: Snapshot, fragment: Fragment | None) -> di
     if fragment is None:
         return {}
     schema, places = snapshot.manifest.schema, Places(snapshot.locations)
-    counts = {}
+    rows = {}
     for file in fragment.files:
         names = [schema.path_of(field_id) for field_id in file.fields]
-        counts[places.of_file(file)] = {
+        rows[places.of_file(file)] = {
             "change": change,
             "fragment_id": fragment.id,
             "path": file.path,
@@ -326,7 +328,7 @@ def _file_rows(change: str, snapshot: Snapshot, fragment: Fragment | None) -> di
             "file_version": f"{file.file_version[0]}.{file.file_version[1]}",
             "columns": [name for name in names if name is not None],
         }
-    return counts
+    return rows
 
 
 def fragments_at(snapshot: Snapshot, positions: Any) -> Iterator[Fragment]:

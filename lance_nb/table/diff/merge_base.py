@@ -154,14 +154,14 @@ def ancestor_of(ends: Ends) -> Snapshot | None:
     past = ends.ancestor
     if past is None:
         return None
-    for target in (ends.a, ends.b):
-        if (target.branch, target.version) == (past.branch, past.version):
-            return target
-    places = [
+    for end in (ends.a, ends.b):
+        if (end.branch, end.version) == (past.branch, past.version):
+            return end
+    branches = [
         past.branch,
-        *(version.branch for version in ends.between if version.after == past.version),
+        *(stretch.branch for stretch in ends.between if stretch.after == past.version),
     ]
-    for branch in dict.fromkeys(places):  # a branch begins with a copy of its parent's version
+    for branch in dict.fromkeys(branches):  # a branch begins with a copy of its parent's version
         try:
             return ends.source.load(Target(branch, past.version))
         except VersionNotFoundError:

@@ -230,8 +230,8 @@ class Sides:
 def values_differ(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> Mask:
     """Compare a column's values; a column that a side has not is all null there."""
     if old is None or new is None:
-        value: Any = old if new is None else new
-        return np.asarray(value.is_valid().to_numpy(), np.bool_)
+        values: Any = old if new is None else new
+        return np.asarray(values.is_valid().to_numpy(), np.bool_)
     if old.type != new.type:
         try:
             old = cast_array(old, new.type)

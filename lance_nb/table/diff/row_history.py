@@ -350,7 +350,7 @@ def find_history(
 ) -> RowHistory:
     """Find a row by id, address or key. Raises InvalidInputError, NotFoundError."""
     row_id, address, key = named
-    if sum(number is not None for number in named) != 1:
+    if sum(value is not None for value in named) != 1:
         raise InvalidInputError("name the row by exactly one of row_id, address and key")
     for name in columns or ():
         view.manifest.schema.field(name)

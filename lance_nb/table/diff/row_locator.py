@@ -127,7 +127,7 @@ class Origins:
         inside = Places(written.snapshot.locations)
         for old, part in zip(written.group.old, parts, strict=True):
             stop = start + part.num_rows
-            mine = slice(*np.searchsorted(origins, (start, stop)).tolist())  # wanted ascends
+            mine = slice(*np.searchsorted(origins, (start, stop)).tolist())  # origins ascend
             if mine.start < mine.stop:
                 level = Level(written.group.new[written.number], old, written.homes)
                 rows = origins[mine] - start
@@ -245,7 +245,7 @@ class PlacedRows:
     def pick(self, numbers: Ints) -> Addresses:
         """Return the places of some rows, in the order asked for."""
         offsets = [run.offsets(self.snapshot) for run in self.runs]
-        ends = np.cumsum([offset.size for offset in offsets])
+        ends = np.cumsum([part.size for part in offsets])
         physical = np.concatenate(offsets)[numbers]
         owner = np.searchsorted(ends, numbers, side="right").astype(np.int64)
         return placed(tuple(run.fragment for run in self.runs), owner, physical)
@@ -340,8 +340,8 @@ class Wanted:
     def find(self, snapshot: Snapshot, fragments: Iterable[Fragment]) -> Place | None:
         """Look for the live row in some fragments. Raises InvalidInputError, CorruptFileError."""
         if self.row_id is not None:
-            offsets = (_offset_of_id(snapshot, fragment, self.row_id) for fragment in fragments)
-            return next((offset for offset in offsets if offset is not None), None)
+            places = (_offset_of_id(snapshot, fragment, self.row_id) for fragment in fragments)
+            return next((place for place in places if place is not None), None)
         if self.key is None:
             return None
         return _find_key(snapshot, fragments, self.key)

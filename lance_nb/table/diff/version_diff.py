@@ -107,7 +107,7 @@ def count_differences(
     """Count. ``fields`` and ``settings`` are tables with a column ``change``."""
     a, b = ends.a, ends.b
     counts_a, counts_b = a.manifest.fragments.counts(), b.manifest.fragments.counts()
-    has_forked = len({version.side for version in ends.between}) == 2
+    has_forked = len({stretch.side for stretch in ends.between}) == 2
     deleted, undeleted = _deletions(match, has_forked=has_forked)
     rows_in = int(counts_b.num_rows[match.only_b].sum()) + undeleted
     rows_out = int(counts_a.num_rows[match.only_a].sum()) + deleted
@@ -123,7 +123,7 @@ def count_differences(
         int(live_counts(a).sum()), int(live_counts(b).sum()), rows_in, rows_out, exact,
         deleted, undeleted, int(match.only_b.size), int(match.only_a.size), len(match.changed),
         match.num_equal, files_added, files_removed, bytes_added, bytes_removed, *_kinds(fields),
-        *_indices(a, b), *_kinds(settings), sum(version.num_versions for version in ends.between),
+        *_indices(a, b), *_kinds(settings), sum(stretch.num_versions for stretch in ends.between),
     )  # fmt: skip
 
 

@@ -64,13 +64,13 @@ def _arithmetic(sign: str, left: Expression, right: Expression) -> Expression:
 
 def negative(operand: Expression) -> Expression:
     """Bind ``- operand``."""
-    value, operand = operand, plain(operand)
+    original, operand = operand, plain(operand)
     if isinstance(operand, Literal) and operand.digits:
         text = "-" + operand.digits if operand.digits[0] != "-" else operand.digits[1:]
         return number(text)
     if pt.is_unsigned_integer(operand.type):
         raise PredicateError(f"{operand.type} has no negative numbers; write a cast")
-    return as_float16(call("operator -", _negate, operand), [value])
+    return as_float16(call("operator -", _negate, operand), [original])
 
 
 def shift(function: str, left: Expression, right: Expression) -> Expression:
@@ -184,20 +184,25 @@ _KERNELS: dict[str, Callable[[Value, Value], Value]] = {
 
 def _decimal_arithmetic(sign: str, left: Expression, right: Expression) -> Expression | None:
     """Bind arithmetic of decimals and integers, None when another type takes part."""
-    arrays = []
+    operands = []
     for operand in (left, right):
         if pt.is_integer(operand.type):
-            arrays.append(cast(operand, pa.decimal128(_digits(operand), 0)))
+            operands.append(cast(operand, pa.decimal128(_digits(operand), 0)))
         elif pt.is_decimal(operand.type):
-            arrays.append(operand)
+            operands.append(operand)
         else:
             return None
     if sign == "%":
-        return call("operator %", *_decimal_remainder(arrays[0], arrays[1]))
-    if sign == "*" and arrays[0].type.precision + arrays[1].type.precision >= _DECIMAL128_DIGITS:
-        return call("operator *", _wide_product(arrays[0].type, arrays[1].type), *arrays)
-    kernel = _decimal_quotient(arrays[0].type, arrays[1].type) if sign == "/" else _KERNELS[sign]
-    return call(f"operator {sign}", kernel, *arrays)
+        return call("operator %", *_decimal_remainder(operands[0], operands[1]))
+    if (
+        sign == "*"
+        and operands[0].type.precision + operands[1].type.precision >= _DECIMAL128_DIGITS
+    ):
+        return call("operator *", _wide_product(operands[0].type, operands[1].type), *operands)
+    kernel = (
+        _decimal_quotient(operands[0].type, operands[1].type) if sign == "/" else _KERNELS[sign]
+    )
+    return call(f"operator {sign}", kernel, *operands)
 
 
 def _wide_product(left: pa.DataType, right: pa.DataType) -> Callable[[Value, Value], Value]:

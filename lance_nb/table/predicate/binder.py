@@ -143,10 +143,8 @@ class Binder(ConditionBinder):
         return number_functions.choose("CASE", branches, otherwise)
 
     def _bind_anonymous(self, node: Any) -> Expression:
-        name, operands = (
-            str(node.this).lower(),
-            [self.bind(expression) for expression in node.expressions],
-        )
+        name = str(node.this).lower()
+        operands = [self.bind(expression) for expression in node.expressions]
         if name in _HAS and len(operands) == 2:
             listed, element = operands
             if isinstance(listed, Literal) and not isinstance(element, Literal):

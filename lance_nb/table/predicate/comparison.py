@@ -242,10 +242,10 @@ def _list_signs(left: Lists, right: Lists) -> Signs:
     owner = np.repeat(np.arange(counts.size), counts)
     inside = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
     pairs = [side.values.take(pa.array(side.starts[owner] + inside)) for side in (left, right)]
-    row_signs = _signs(*pairs)
-    (differing,) = np.nonzero(row_signs)
+    pair_signs = _signs(*pairs)
+    (differing,) = np.nonzero(pair_signs)
     rows, first = np.unique(owner[differing], return_index=True)
-    signs[rows] = row_signs[differing[first]]
+    signs[rows] = pair_signs[differing[first]]
     return signs
 
 
@@ -287,11 +287,11 @@ def in_set(value: Value, *, members: pa.Array, has_null: bool) -> Value:
         zeros = array_of([0.0, -0.0], members.type)
         if pc.any(pc.equal(members, zeros[0])).as_py():
             members = pa.concat_arrays([members, zeros])
-    positions = is_member(value, members)
+    matches = is_member(value, members)
     lost = scalar_of(None, pa.bool_())
     if has_null:
-        positions = pc.if_else(positions, positions, lost)
-    return positions if not value_nulls(value) else pc.if_else(pc.is_valid(value), positions, lost)
+        matches = pc.if_else(matches, matches, lost)
+    return matches if not value_nulls(value) else pc.if_else(pc.is_valid(value), matches, lost)
 
 
 def is_member(value: Value, members: pa.Array) -> Value:

@@ -117,12 +117,12 @@ class ConditionBinder:
         return negation(self.boolean(node.this))
 
     def _bind_is(self, node: Any) -> Expression:
-        tested = node.expression
-        if tested.key == "null":
+        expected = node.expression
+        if expected.key == "null":
             return call("IS NULL", is_null, self._for_null_test(node.this))
-        if tested.key != "boolean":
+        if expected.key != "boolean":
             raise PredicateError(f"{sql_of(node)}: IS is followed by NULL, TRUE or FALSE")
-        kernel = partial(comparison.is_truth, truth=bool(tested.this), negated=False)
+        kernel = partial(comparison.is_truth, truth=bool(expected.this), negated=False)
         return call("IS", kernel, self.boolean(node.this))
 
     def _for_null_test(self, node: Any) -> Expression:

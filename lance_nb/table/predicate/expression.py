@@ -225,15 +225,13 @@ def _needed(expression: Expression, columns: Columns, depth: int) -> Value:
     import pyarrow.compute as pc
 
     decided_by = _DECIDED_BY[expression.name]
-    values_needed = one_array(
-        _needed(operands[0], columns, depth), len(next(iter(columns.values())))
-    )
+    result = one_array(_needed(operands[0], columns, depth), len(next(iter(columns.values()))))
     for operand in operands[1:]:
-        is_open = pc.fill_null(pc.not_equal(values_needed, decided_by), True)
+        is_open = pc.fill_null(pc.not_equal(result, decided_by), True)
         if not is_open.true_count:
             break
-        values_needed = expression.kernel(values_needed, _at_rows(operand, is_open, columns, depth))
-    return values_needed
+        result = expression.kernel(result, _at_rows(operand, is_open, columns, depth))
+    return result
 
 
 def _needed_branches(expression: Call, columns: Columns, depth: int) -> Value:
@@ -254,13 +252,13 @@ def _needed_until_valid(expression: Call, columns: Columns, depth: int) -> Value
     import pyarrow.compute as pc
 
     num_rows = len(next(iter(columns.values())))
-    values_needed = one_array(_needed(expression.operands[0], columns, depth - 1), num_rows)
+    result = one_array(_needed(expression.operands[0], columns, depth - 1), num_rows)
     for operand in expression.operands[1:]:
-        is_open = values_needed.is_null()
+        is_open = result.is_null()
         if not is_open.true_count:
             break
-        values_needed = pc.coalesce(values_needed, _at_rows(operand, is_open, columns, depth))
-    return values_needed
+        result = pc.coalesce(result, _at_rows(operand, is_open, columns, depth))
+    return result
 
 
 def _at_rows(operand: Expression, is_open: pa.BooleanArray, columns: Columns, depth: int) -> Value:
@@ -398,7 +396,7 @@ class Names:
         names = self.schema.names
         if name in names or name in ROW_COLUMNS:
             return name
-        near = [near_name for near_name in names if near_name.lower() == name.lower()]
+        near = [candidate for candidate in names if candidate.lower() == name.lower()]
         if near and not quoted:
             return str(near[0])
         close = near or _closest(name, names)

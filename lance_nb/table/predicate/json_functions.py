@@ -152,7 +152,7 @@ def _contains(name: str, operands: Sequence[Expression]) -> Expression:
         if not isinstance(value, list):
             return False
         return any(
-            not isinstance(value, dict | list) and _as_text(value) == text for value in value
+            not isinstance(element, dict | list) and _as_text(element) == text for element in value
         )
 
     return call(name, per_distinct(has, pa.bool_()), _document(operands[0], name=name))
@@ -175,11 +175,11 @@ def _get(name: str, operands: Sequence[Expression]) -> Expression:
     key = _key(operands[1], name=name)
 
     def kernel(rows: Value) -> Value:
-        def read_text(text: str) -> str | None:
+        def pick(text: str) -> str | None:
             value = _step_into(_parsed(text), key)
             return None if value is _NOTHING else _text(value)
 
-        result = per_distinct(read_text, pa.string())(rows)
+        result = per_distinct(pick, pa.string())(rows)
         type_ = pa.json_(pa.string())
         if isinstance(result, pa.Scalar):
             return pa.ExtensionScalar.from_storage(type_, result)
@@ -192,11 +192,11 @@ def _get_as(convert: Callable[[Any], Any], type_: pa.DataType) -> Binder:
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         key = _key(operands[1], name=name)
 
-        def read_text(text: str) -> Any:
+        def pick(text: str) -> Any:
             value = _step_into(_parsed(text), key)
             return None if value is _NOTHING or value is None else convert(value)
 
-        return call(name, per_distinct(read_text, type_), _document(operands[0], name=name))
+        return call(name, per_distinct(pick, type_), _document(operands[0], name=name))
 
     return bind
 

@@ -80,7 +80,8 @@ def with_elements(
     wider = pa.float32() if pt.is_float16(type_) else type_
     for value in values:
         is_text = [
-            pt.is_string(type_) or pt.is_large_string(type_) for type_ in (wider, value.type)
+            pt.is_string(operand_type) or pt.is_large_string(operand_type)
+            for operand_type in (wider, value.type)
         ]
         common = common_type(wider, value.type)
         if common is None or (is_text[0] != is_text[1] and not pt.is_null(value.type)):
@@ -186,10 +187,12 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
     every = name.endswith("_all")
     if not isinstance(operands[1], Literal):
         lists, other = _alike(lists, list_of(operands[1], name=name))
-        test = set.issuperset if every else (lambda left, two: not left.isdisjoint(two))
+        test = set.issuperset if every else (lambda left, right: not left.isdisjoint(right))
 
-        def tested(left: list[Any], two: list[Any]) -> bool:
-            return bool(test({_hashable(item) for item in left}, {_hashable(item) for item in two}))
+        def tested(left: list[Any], right: list[Any]) -> bool:
+            return bool(
+                test({_hashable(item) for item in left}, {_hashable(item) for item in right})
+            )
 
         return call(name, per_row(tested, pa.bool_()), lists, other)
     literals = (
@@ -366,8 +369,8 @@ def _element_texts(value: Value) -> Value:
         texts = _plain_decimals(values)
     else:
         texts = one_array(cast_value(values, pa.string()))
-    texts_closed = closed(texts, lists.lengths, lists.lost)
-    return only_value(texts_closed) if isinstance(value, pa.Scalar) else texts_closed
+    result = closed(texts, lists.lengths, lists.lost)
+    return only_value(result) if isinstance(value, pa.Scalar) else result
 
 
 def _plain_decimals(values: pa.Array) -> pa.Array:

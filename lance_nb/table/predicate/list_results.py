@@ -70,8 +70,8 @@ def _removed(most: int) -> Binder:
 
 def _found(lists: Lists, elements: pa.Array) -> Mask:
     """Tell which values are the element wanted in their row; null is found by null."""
-    values, element_numbers = numbered(lists.values, elements)
-    return np.asarray(values == element_numbers[lists.rows])
+    numbers, element_numbers = numbered(lists.values, elements)
+    return np.asarray(numbers == element_numbers[lists.rows])
 
 
 def _replaced(most: int | None) -> Binder:
@@ -267,10 +267,10 @@ def _sort(name: str, operands: Sequence[Expression]) -> Expression:
 
         lists = opened(rows)
         lost = lists.values.is_null()
-        pairs = pa.table({"row": lists.rows, "lost": lost, "value": float_rank(lists.values)})
+        table = pa.table({"row": lists.rows, "lost": lost, "value": float_rank(lists.values)})
         first = "descending" if nulls == "NULLS FIRST" else "ascending"
         keys = [("row", "ascending"), ("lost", first), ("value", f"{order.lower()}ending")]
-        return lists.cut(pc.sort_indices(pairs, keys), lists.lengths)
+        return lists.cut(pc.sort_indices(table, keys), lists.lengths)
 
     return call(name, arrays_kernel(kernel), list_of(operands[0], name=name))
 
@@ -282,7 +282,7 @@ def _concat(name: str, operands: Sequence[Expression]) -> Expression:
     lists = alike(name, operands)
 
     def kernel(*rows: pa.Array) -> pa.Array:
-        parts = [opened(row) for row in rows]
+        parts = [opened(array) for array in rows]
         return joined(parts, np.logical_and.reduce([part.lost for part in parts]))
 
     return call(name, arrays_kernel(kernel), *lists)
@@ -327,9 +327,9 @@ def without_list(operands: Sequence[Expression]) -> Literal | None:
 def alike(name: str, operands: Sequence[Expression]) -> list[Expression]:
     """Bring lists to the type of the first that is no literal."""
     lists = [list_of(operand, name=name) for operand in operands]
-    first = next((lists for lists in lists if not isinstance(lists, Literal)), lists[0])
+    first = next((operand for operand in lists if not isinstance(operand, Literal)), lists[0])
     list_type = pa.list_(first.type.value_type)
-    return [cast(list_, list_type) for list_ in lists]
+    return [cast(operand, list_type) for operand in lists]
 
 
 def _string_to_array(name: str, operands: Sequence[Expression]) -> Expression:

@@ -182,7 +182,7 @@ def in_members(
 ) -> Expression:
     """Bind IN: one look-up for the literals of each type, an OR for what is no literal."""
     sets: dict[pa.DataType, list[pa.Scalar]] = {}
-    other_parts = []
+    tests = []
     for member in members:
         fitted = member
         if isinstance(member, Literal) and not isinstance(value, Literal):
@@ -192,16 +192,16 @@ def in_members(
         if isinstance(fitted, Literal) and type_ is not None:
             sets.setdefault(type_, []).append(fitted.scalar)
         else:
-            other_parts.append(call("IN", comparison.equal, *unify(value, fitted)))
+            tests.append(call("IN", comparison.equal, *unify(value, fitted)))
     for type_, scalars in sets.items():
         array, has_null = comparison.members_of(scalars, type_)
         kernel = partial(comparison.in_set, members=array, has_null=has_null)
-        other_parts.append(call("IN", kernel, cast(value, type_)))
+        tests.append(call("IN", kernel, cast(value, type_)))
     if all(is_null_literal(member) for member in members):
         return Literal(scalar_of(None, pa.bool_()))
-    if len(other_parts) == 1:
-        return other_parts[0]
-    return call("IN", comparison.any_of, *other_parts, folds=True)
+    if len(tests) == 1:
+        return tests[0]
+    return call("IN", comparison.any_of, *tests, folds=True)
 
 
 def _looked_up_type(value: Expression, member: Expression) -> pa.DataType | None:

@@ -200,8 +200,8 @@ def _decimal_power(type_: pa.DataType) -> Callable[[Decimal, int], Decimal]:
         whole = int(base.scaleb(type_.scale))
         if exponent < 0 or abs(whole).bit_length() * exponent > _DECIMAL_BITS_MAX:
             raise pa.ArrowInvalid(f"power: {base} ** {exponent} does not fit {type_}")
-        power_value = unit if exponent == 0 else _cut(whole**exponent, unit ** (exponent - 1))
-        return Decimal(power_value).scaleb(-type_.scale)
+        result = unit if exponent == 0 else _cut(whole**exponent, unit ** (exponent - 1))
+        return Decimal(result).scaleb(-type_.scale)
 
     return power
 

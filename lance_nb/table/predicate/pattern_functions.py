@@ -61,12 +61,9 @@ def _levenshtein(value: str, other: str) -> int:
     row = list(range(len(other) + 1))
     for place, letter in enumerate(value, 1):
         before, row[0] = row[0], place
-        for row_number, character in enumerate(other, 1):
+        for column, character in enumerate(other, 1):
             cost = before + (letter != character)
-            before, row[row_number] = (
-                row[row_number],
-                min(row[row_number] + 1, row[row_number - 1] + 1, cost),
-            )
+            before, row[column] = row[column], min(row[column] + 1, row[column - 1] + 1, cost)
     return row[-1]
 
 

@@ -216,8 +216,8 @@ def joined(name: str, left: Expression, right: Expression) -> Expression:
 
 def _concat_ws(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(*values: Value) -> Value:
-        joined = text_kernels.concat_ws(aligned(*values))
-        return joined[0] if all(isinstance(value, pa.Scalar) for value in values) else joined
+        texts = text_kernels.concat_ws(aligned(*values))
+        return texts[0] if all(isinstance(value, pa.Scalar) for value in values) else texts
 
     return call(name, kernel, *(cast(written(operand), pa.string()) for operand in operands))
 

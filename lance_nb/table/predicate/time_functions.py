@@ -148,8 +148,8 @@ def _make_date(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(*parts: pa.Array) -> pa.Array:
         rows = aligned(*parts)
         lost = np.zeros(len(rows[0]), np.bool_)
-        for row in rows:
-            lost |= np.asarray(row.is_null().to_numpy(zero_copy_only=False))
+        for part in rows:
+            lost |= np.asarray(part.is_null().to_numpy(zero_copy_only=False))
         year, month, day = (part.fill_null(1).to_numpy(zero_copy_only=False) for part in rows)
         wrong = (month < 1) | (month > 12) | (abs(year) > 9999) | (day < 1)
         months = np.where(wrong, 0, (year - 1970) * 12 + month - 1).astype("datetime64[M]")

@@ -141,8 +141,8 @@ class _Parser:
     def _next(self, kind: str = "") -> str:
         if self._place >= len(self._tokens):
             self._refuse("it ends too early")
-        token, text = self._tokens[self._place]
-        if kind and token != kind:
+        token_kind, text = self._tokens[self._place]
+        if kind and token_kind != kind:
             self._refuse(f"expected a {kind}, not {text!r}")
         self._place += 1
         return text

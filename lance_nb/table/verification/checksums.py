@@ -44,8 +44,8 @@ class ChecksumChecks:
                 paths = list(files_beside(self._sums, store, path))
             except LanceError:
                 continue  # reported by the checks of the fragment
-            for sums_path in paths:
-                yield from self._file(store, sums_path, snapshot, fragment.id)
+            for file_path in paths:
+                yield from self._file(store, file_path, snapshot, fragment.id)
 
     def index(self, snapshot: Snapshot, index: IndexMetadata) -> Iterator[Finding]:
         """Check the files of an index."""

@@ -55,24 +55,24 @@ class Sample:
         )
 
 
-def choose_sample(sizes: Mapping[str, int], fraction: float, seed: int | None = None) -> Sample:
+def choose_sample(sizes: Mapping[str, int], amount: float, seed: int | None = None) -> Sample:
     """Choose files at random: a share of the bytes (a float up to 1.0), or a number of files.
 
     ``sizes`` are sizes in bytes by identity. Without ``seed`` a random one is used; the result
     has it. Raises InvalidInputError for another number.
     """
-    is_share = isinstance(fraction, float)
-    if isinstance(fraction, bool) or not (0 < fraction <= 1 if is_share else fraction >= 1):
+    is_share = isinstance(amount, float)
+    if isinstance(amount, bool) or not (0 < amount <= 1 if is_share else amount >= 1):
         raise InvalidInputError(
             f"sample is a share of the bytes (above 0.0, up to 1.0) or a number of files "
-            f"(1, 2, ...), not {fraction!r}"
+            f"(1, 2, ...), not {amount!r}"
         )
     seed = random.SystemRandom().randrange(_SEED_MAX) if seed is None else seed
     order = sorted(sizes)
     random.Random(seed).shuffle(order)  # noqa: S311 (no secret)
     total = sum(sizes.values())
-    chosen = _until(order, sizes, fraction * total) if is_share else order[: int(fraction)]
-    if fraction == 1 and is_share:
+    chosen = _until(order, sizes, amount * total) if is_share else order[: int(amount)]
+    if amount == 1 and is_share:
         chosen = order  # files of no bytes too
     read = sum(sizes[name] for name in chosen)
     return Sample(frozenset(chosen), len(chosen), len(order), read, total, seed)

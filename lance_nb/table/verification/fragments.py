@@ -142,16 +142,18 @@ def _name(fragment: Fragment) -> str:
 
 
 def _check_fields(fragment: Fragment) -> int:
-    fields = [column for file in fragment.files for column in columns_of(fragment, file)]
+    field_ids = [field_id for file in fragment.files for field_id in columns_of(fragment, file)]
     twice = (
-        sorted({field for field in fields if fields.count(field) > 1}) if _repeats(fields) else []
+        sorted({field_id for field_id in field_ids if field_ids.count(field_id) > 1})
+        if _repeats(field_ids)
+        else []
     )
     if twice:
-        stored = (
+        problem = (
             f"field {twice[0]} twice, as releases up to 0.10.5 left it: the first file is read, "
             "and the next version gives the column of the last one a new id"
         )
-        raise CorruptFileError(_name(fragment), None, "each field in one data file", stored)
+        raise CorruptFileError(_name(fragment), None, "each field in one data file", problem)
     return 0
 
 
@@ -161,9 +163,11 @@ def _repeats(fields: list[int]) -> bool:
 
 def check_stored(snapshot: Snapshot, fragment: Fragment) -> int:
     """Check that a column that cannot be null is in one of the files."""
-    stored = {column for file in fragment.files for column in columns_of(fragment, file)}
+    stored = {field_id for file in fragment.files for field_id in columns_of(fragment, file)}
     for field in snapshot.manifest.schema:
-        if field.nullable or any(field.id in stored or field.id < 0 for field in field.walk()):
+        if field.nullable or any(
+            descendant.id in stored or descendant.id < 0 for descendant in field.walk()
+        ):
             continue
         expected = f"column {field.name!r} (field {field.id}), which cannot be null"
         raise CorruptFileError(_name(fragment), None, expected, "no data file that holds it")
@@ -186,10 +190,8 @@ def _check_open(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int:
     for page in reader.list_pages():
         start, size = page.offset_bytes, page.size_bytes
         if start is not None and size is not None and not 0 <= start <= reader.size_bytes:
-            stored_rows = f"one at {start}"
-            raise CorruptFileError(
-                reader.path, None, f"pages below {reader.size_bytes}", stored_rows
-            )
+            problem = f"one at {start}"
+            raise CorruptFileError(reader.path, None, f"pages below {reader.size_bytes}", problem)
     return 0
 
 

@@ -90,9 +90,9 @@ def newest_findings(snapshot: Snapshot) -> Iterator[Finding]:
     uuids = [index.uuid for index in indices]
     if len(set(uuids)) < len(uuids):
         yield finding("index-uuid-repeated", "two indices have the same uuid")
-    names = {field.id for field in snapshot.manifest.schema.walk()}
+    field_ids = {field.id for field in snapshot.manifest.schema.walk()}
     for lost in indices:
-        if not names.issuperset(lost.fields):
+        if not field_ids.issuperset(lost.fields):
             text = f"index {lost.name!r} is on a field that the schema does not have"
             yield finding("index-field", text)
     for state in (*refused_states(snapshot), *tolerated_states(snapshot)):
@@ -178,7 +178,7 @@ def _file_states(snapshot: Snapshot) -> Iterator[OldState]:
             )
             return
         for file in fragment.files:
-            if all(field >= 0 and field not in field_ids for field in file.fields):
+            if all(field_id >= 0 and field_id not in field_ids for field_id in file.fields):
                 yield OldState(
                     "fields-unknown",
                     fragment.id,
@@ -219,7 +219,7 @@ def _overlaps(snapshot: Snapshot) -> Iterator[OldState]:
         if fragments is not None and not index.is_system:
             covered.setdefault(index.name, Counter()).update(fragments)
     for name, counts in covered.items():
-        twice = [field_id for field_id, count in counts.items() if count > 1]
+        twice = [fragment_id for fragment_id, count in counts.items() if count > 1]
         if twice:
             yield OldState(
                 "index-coverage-overlaps",

@@ -340,15 +340,15 @@ def file_findings(dataset: Dataset) -> Iterator[Finding]:
         branch = dataset.branch(home)
         is_lost: list[bool] = []  # of each data file
         findings: list[Finding] = []
-        for file, first_version in line.first_named.items():
+        for file, position in line.first_named.items():
             if file.kind in (DATA, DELETION) or (file.kind == INDEX and file.size_bytes):
-                version = line.versions[first_version]
-                is_missing = _missing(dataset, home, version, file, paths | folders)
+                version = line.versions[position]
+                problem = _missing(dataset, home, version, file, paths | folders)
                 if file.kind == DATA:
-                    is_lost.append(is_missing is not None and is_missing[0] == _MISSING[DATA])
-                if is_missing is None:
+                    is_lost.append(problem is not None and problem[0] == _MISSING[DATA])
+                if problem is None:
                     continue
-                code, text, error = is_missing
+                code, text, error = problem
                 if code.startswith("base-"):  # once for all of its files
                     if (folder, file.base_id) in refused:
                         continue

@@ -160,11 +160,11 @@ def change_findings(
         return Finding(code, text, path, snapshot.branch, snapshot.version)
 
     names = set(manifest.schema.names)
-    for part, change, difference in (
+    for part, change, current in (
         ("configuration", effects.config, manifest.config),
         ("table's metadata", effects.table_metadata, manifest.table_metadata),
     ):
-        unmet = change.unmet(difference)
+        unmet = change.unmet(current)
         if unmet:
             text = (
                 f"its transaction changes the key {unmet[0]!r} of the {part}; it has not the change"
@@ -274,11 +274,11 @@ def _changed_entry(old: Fragment, new: Fragment) -> str:
     stored = [field_id for file in old.files for field_id in file.fields if field_id != TOMBSTONE]
     if len(set(stored)) < len(stored):
         return ""  # releases up to 0.10.5: the next version renumbers these fields
-    known_files: dict[tuple[str, int | None], list[DataFile]] = {}
+    new_files: dict[tuple[str, int | None], list[DataFile]] = {}
     for file in new.files:  # a file that was removed and added again may occur twice
-        known_files.setdefault((file.path, file.base_id), []).append(file)
+        new_files.setdefault((file.path, file.base_id), []).append(file)
     for file in old.files:
-        now = known_files.get((file.path, file.base_id), [])
+        now = new_files.get((file.path, file.base_id), [])
         differences = [_difference(file, current) for current in now]
         if differences and None not in differences:
             return f"data file {file.path!r} has other {differences[0]} than in the version before"

@@ -257,8 +257,8 @@ class _Fields:
     Most fragments are the same in many versions: each description is decoded once.
     """
 
-    def __init__(self, version_numbers: set[int] | None) -> None:
-        self._known = version_numbers
+    def __init__(self, field_ids: set[int] | None) -> None:
+        self._known = field_ids
         self._lost: dict[int, tuple[DataFile, ...]] = {}  # by the hash of a description
 
     @classmethod
@@ -311,7 +311,7 @@ def _file_contents(
     )
     for index in range(len(line.versions) - 1, -1, -1):
         tick()
-        paths = left.get(index, set()) - progress.done
+        identities = left.get(index, set()) - progress.done
         version = line.versions[index].version
         try:
             snapshot = dataset.load(branch, version)
@@ -319,13 +319,13 @@ def _file_contents(
         except LanceError:
             continue  # reported with the manifests
         yield from _located(snapshot, _snapshot_findings(snapshot, progress, values=values))
-        read = set(filter(progress.reads, paths))
+        read = set(filter(progress.reads, identities))
         if progress.sums is not None:
             yield from _index_sums(snapshot, read, progress.sums)
         yield from _whole_findings(
-            snapshot, paths, read, is_newest=version == newest, contents=values
+            snapshot, identities, read, is_newest=version == newest, contents=values
         )
-        progress.done |= paths
+        progress.done |= identities
 
 
 def _newest_first(references: References, line: Line) -> Mapping[int, set[str]]:
@@ -333,12 +333,12 @@ def _newest_first(references: References, line: Line) -> Mapping[int, set[str]]:
     spans = line.spans()
     last = np.full(len(references), -1, np.int64)
     np.maximum.at(last, spans.identity, spans.stop - 1)
-    paths_by_position: dict[int, set[str]] = {}
+    by_position: dict[int, set[str]] = {}
     for file in line.first_named:
         if file.kind in _READ:
             position = int(last[references.identity(file.identity)])
-            paths_by_position.setdefault(position, set()).add(file.identity)
-    return paths_by_position
+            by_position.setdefault(position, set()).add(file.identity)
+    return by_position
 
 
 def _located(snapshot: Snapshot, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -405,17 +405,19 @@ def _index_identity(uuid: str) -> str:
     return NamedFile(INDEX, f"_indices/{uuid}").identity
 
 
-def _index_sums(snapshot: Snapshot, names: set[str], sums: ChecksumChecks) -> Iterator[Finding]:
+def _index_sums(
+    snapshot: Snapshot, identities: set[str], sums: ChecksumChecks
+) -> Iterator[Finding]:
     try:
         for index in read_indices(snapshot):
-            if _index_identity(index.uuid) in names:
+            if _index_identity(index.uuid) in identities:
                 yield from sums.index(snapshot, index)
     except LanceError:
         return  # reported with the indices
 
 
 def _whole_findings(
-    snapshot: Snapshot, names: set[str], read: set[str], *, is_newest: bool, contents: bool
+    snapshot: Snapshot, identities: set[str], read: set[str], *, is_newest: bool, contents: bool
 ) -> Iterator[Finding]:
     """Check a version as a whole: its numbers, repeated row ids, its indices."""
     try:
@@ -424,7 +426,7 @@ def _whole_findings(
             yield from newest_findings(snapshot)
         yield from index_findings(
             snapshot,
-            lambda uuid: _index_identity(uuid) in names,
+            lambda uuid: _index_identity(uuid) in identities,
             contents=lambda uuid: contents and _index_identity(uuid) in read,
         )
     except (ObjectNotFoundError, NotSupportedError):
@@ -435,6 +437,6 @@ def _whole_findings(
         return
     repeated = repeated_row_id(snapshot)
     if repeated is not None:
-        number, row_id, other = repeated
-        text = f"row id {number} is of live rows of fragments {row_id} and {other}"
+        row_id, first, other = repeated
+        text = f"row id {row_id} is of live rows of fragments {first} and {other}"
         yield Finding("row-ids-repeated", text, "", snapshot.branch, snapshot.version, other)

@@ -88,10 +88,12 @@ def choices_of(resolve: object) -> tuple[CellChoice, ...] | None:
     """Check what was given as ``resolve``; None is None. Raises InvalidInputError."""
     if resolve is None:
         return None
-    texts = [resolve] if isinstance(resolve, str | CellChoice) else resolve
-    if not isinstance(texts, Iterable):
+    choices = [resolve] if isinstance(resolve, str | CellChoice) else resolve
+    if not isinstance(choices, Iterable):
         raise InvalidInputError(f"resolve is no choice and no list of choices: {resolve!r}")
-    parsed = tuple(text if isinstance(text, CellChoice) else parse_choice(text) for text in texts)
+    parsed = tuple(
+        choice if isinstance(choice, CellChoice) else parse_choice(choice) for choice in choices
+    )
     if len(parsed) > CHOICES_MAX:
         raise InvalidInputError(f"more than {CHOICES_MAX:,} choices: choose by column or for all")
     return parsed

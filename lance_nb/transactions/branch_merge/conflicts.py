@@ -174,8 +174,8 @@ def _pairs(
     ]
     for mine in source:
         ours = None if mine.transaction is None else mine.transaction.operation
-        print_ = None if ours is None else ours.footprint()
-        for other, fingerprints in zip(target, prints, strict=True):
+        our_footprint = None if ours is None else ours.footprint()
+        for other, their_footprint in zip(target, prints, strict=True):
             theirs = None if other.transaction is None else other.transaction.operation
             row: dict[str, object] = {
                 "source_version": mine.version,
@@ -183,7 +183,7 @@ def _pairs(
                 "target_version": other.version,
                 "target_operation": _name(theirs),
             }
-            row.update(_judged(ours, theirs, (print_, fingerprints), conflicts))
+            row.update(_judged(ours, theirs, (our_footprint, their_footprint), conflicts))
             yield row
 
 
@@ -197,15 +197,17 @@ def _judged(
     if ours is None or theirs is None or mine is None or other is None:
         reason = "what this version changed is not recorded any more"
         return {"verdict": "unknown", "reason": reason, "outcome": "merged"}
-    verdict = check(ours, theirs, Circumstances(knows_rows=True))
+    judgement = check(ours, theirs, Circumstances(knows_rows=True))
     fragments = mine.touched & other.touched
     fields = {f for _, f in mine.replaced & other.replaced}
-    outcome = "replayed" if verdict.verdict is Verdict.COMPATIBLE else "merged"
-    if any(_is_about(conflict, mine, other, fragments, verdict.verdict) for conflict in conflicts):
+    outcome = "replayed" if judgement.verdict is Verdict.COMPATIBLE else "merged"
+    if any(
+        _is_about(conflict, mine, other, fragments, judgement.verdict) for conflict in conflicts
+    ):
         outcome = "conflict"
     return {
-        "verdict": verdict.verdict.name.lower(),
-        "reason": verdict.overlap,
+        "verdict": judgement.verdict.name.lower(),
+        "reason": judgement.overlap,
         "fragments": sorted(fragments),
         "fields": sorted(fields),
         "outcome": outcome,

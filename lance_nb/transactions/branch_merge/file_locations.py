@@ -64,16 +64,16 @@ class FileLocations:
         """Return the base under which the target finds a file of the source."""
         if base_id not in self.known:
             self.known[base_id] = self._base(base_id)
-        base = self.known[base_id]
-        if base is None or not self.copies_files or self._is_inherited(base_id):
-            return base
+        target_base_id = self.known[base_id]
+        if target_base_id is None or not self.copies_files or self._is_inherited(base_id):
+            return target_base_id
         store, place = self.source.snapshot.locations.locate(path, base_id)
         self.copies.setdefault(path, FileCopy(store, place, path, is_folder))
         return None
 
     def foreign(self) -> frozenset[int]:
         """Return the base paths of the outcome that the target would not depend on otherwise."""
-        mine = {_split(base) for base in self.inherited}
+        mine = {_split(uri) for uri in self.inherited}
         present = {
             present_base.id: present_base
             for present_base in self.target.snapshot.locations.present_bases()
@@ -83,7 +83,7 @@ class FileLocations:
 
     def _is_inherited(self, base_id: int | None) -> bool:
         place = _split(self._source_base(base_id).path)
-        return any(_split(base) == place for base in self.inherited)
+        return any(_split(uri) == place for uri in self.inherited)
 
     def needed(self) -> tuple[BasePath, ...]:
         """Return the base paths of the outcome, without those that copies have spared."""

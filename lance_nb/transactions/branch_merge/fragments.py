@@ -106,7 +106,7 @@ class FragmentMerge:
         self._rewritten = rewritten
         ids = schema.fields
         inner = matches.base_source.fields
-        self._base_fields = {source_id: ids[s] for source_id, s in inner.items() if s in ids}
+        self._base_fields = {base_id: ids[s] for base_id, s in inner.items() if s in ids}
         self._base_fields.update(matches.base_target.fields)
         self.out = MergedFragments()
 
@@ -193,10 +193,10 @@ class FragmentMerge:
         names = self._rewritten[side]
         return any(file_name(self._ends.base, file) in names for file in base.files)
 
-    def _report_rewritten(self, base: Fragment, subject: str) -> None:
+    def _report_rewritten(self, base: Fragment, change: str) -> None:
         self._findings.report(
             FRAGMENTS,
-            f"fragment {base.id} was {subject}",
+            f"fragment {base.id} was {change}",
             choices=(),
             remedy="Where its rows went is not recorded: merge the other changes first, with "
             "squash=False or cherry_pick, and compact afterwards",

@@ -328,7 +328,7 @@ def field_fates(
     side: Side,
     history: History,
     shared: Shared,
-    match_: Match,
+    matched: Match,
     *,
     renumbered: Renumbered | None = None,
 ) -> FieldFates:
@@ -336,7 +336,7 @@ def field_fates(
 
     A dropped field's id is free again once no file holds it, and after a restore to a version
     before it was given. A field that came back with its data is the one that it was. ``shared`` and
-    ``match_``: what base and side number alike and share; ``renumbered``: the merge that brought
+    ``matched``: what base and side number alike and share; ``renumbered``: the merge that brought
     the base to the side, whose record says what every field of it became.
     """
     origins: _Origins = {field.id: field.id for field in base.manifest.schema.walk()}
@@ -363,18 +363,18 @@ def field_fates(
             states[step.branch, step.version] = origins
     if renumbered is not None and renumbered.num_steps_before == len(history.steps):
         origins, is_recorded = _merged_origins(base, renumbered), True
-    names = {side_id: base_id for base_id, side_id in match_.fields.items()}
+    names = {side_id: base_id for base_id, side_id in matched.fields.items()}
     reborn: set[int] = set()
     doubtful: set[int] = set()
     for field in side.manifest.schema.walk():
-        side_id = names.get(field.id)
-        if side_id is None or not (renumbered is not None or shared.has_field(field.id)):
+        base_id = names.get(field.id)
+        if base_id is None or not (renumbered is not None or shared.has_field(field.id)):
             continue
-        if origins.get(field.id) == side_id and (
-            is_recorded or _path_and_type(base, side_id) == _path_and_type(side, field.id)
+        if origins.get(field.id) == base_id and (
+            is_recorded or _path_and_type(base, base_id) == _path_and_type(side, field.id)
         ):
             continue
-        if not _kept_data(base, side, match_, side_id, field.id):
+        if not _kept_data(base, side, matched, base_id, field.id):
             (reborn if is_recorded else doubtful).add(field.id)
     return FieldFates(frozenset(reborn), frozenset(doubtful))
 
@@ -423,9 +423,9 @@ def _path_and_type(side: Side, number: int) -> tuple[str | None, str | None]:
     return schema.path_of(number), None if field is None else field.logical_type
 
 
-def _kept_data(base: Side, side: Side, match_: Match, base_id: int | None, side_id: int) -> bool:
+def _kept_data(base: Side, side: Side, matched: Match, base_id: int | None, side_id: int) -> bool:
     """Return whether some fragment holds a field in the same file as in the base."""
-    for left, right in match_.fragments.items():
+    for left, right in matched.fragments.items():
         files = {file_name(base, f) for f in base.fragments[left].files if base_id in f.fields}
         if any(
             side_id in f.fields and file_name(side, f) in files for f in side.fragments[right].files
@@ -434,10 +434,10 @@ def _kept_data(base: Side, side: Side, match_: Match, base_id: int | None, side_
     return False
 
 
-def without_fields(match_: Match, left: frozenset[int], right: frozenset[int]) -> Match:
+def without_fields(matched: Match, left: frozenset[int], right: frozenset[int]) -> Match:
     """Return a match without some fields of the one side and of the other."""
-    fields = {a: b for a, b in match_.fields.items() if a not in left and b not in right}
-    return Match(match_.fragments, fields)
+    fields = {a: b for a, b in matched.fields.items() if a not in left and b not in right}
+    return Match(matched.fragments, fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -381,9 +381,7 @@ class Repository(Protocol):
 
 def steps_from(repository: Repository, lines: Ancestry, start: Line) -> tuple[Step, ...]:
     """Return the versions that lead from ``start`` to the end of a line, oldest first."""
-    depth = next(
-        depth_here for depth_here, line in enumerate(lines) if line.identity == start.identity
-    )
+    depth = next(index for index, line in enumerate(lines) if line.identity == start.identity)
     steps: list[Step] = []
     first = start.version
     for line in reversed(lines[: depth + 1]):

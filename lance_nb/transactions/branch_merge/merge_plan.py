@@ -189,7 +189,7 @@ def plan_merge(
     fork_side = load_line(repository, fork, lines)
     base_side = fork_side if base.line == fork else load_line(repository, base.line, lines)
     shared = shared_since(fork_side)
-    histories = [History(step, repository.load) for step in steps]
+    histories = [History(side_steps, repository.load) for side_steps in steps]
     ends = Ends(
         base_side,
         source,
@@ -215,11 +215,9 @@ def plan_merge(
         strategy,
         transactions=uuids_of(steps[0]),
     )
-    inherited = tuple(
-        repository.home_uri(branch.branch) for branch in lines[1] if not branch.is_gone
-    )
+    inherited = tuple(repository.home_uri(line.branch) for line in lines[1] if not line.is_gone)
     merges = [
-        record for part in parted.since_fork for _, record in records_of(part) if record is not None
+        merge for part in parted.since_fork for _, merge in records_of(part) if merge is not None
     ]
     return _plan(ends, record, request, inherited, merges)
 
@@ -262,9 +260,7 @@ def plan_change(
     )
     histories = History(done, repository.load), History(later, repository.load)
     ends = Ends(before, after, target, ALL_SHARED, shared, shared, *histories, before.version)
-    inherited = tuple(
-        repository.home_uri(branch.branch) for branch in lines[1] if not branch.is_gone
-    )
+    inherited = tuple(repository.home_uri(line.branch) for line in lines[1] if not line.is_gone)
     records = [record for _, record in records_of(later) if record is not None]
     return _plan(ends, record, request, inherited, records)
 
@@ -275,7 +271,7 @@ def _since(
     """Return from where on the target went its own way, and which ids mean the same until then."""
     source = lines[0][0]
     is_one_line = any(
-        step.identity == source.identity and step.version >= side.version for step in lines[1]
+        line.identity == source.identity and line.version >= side.version for line in lines[1]
     )
     if is_one_line:
         _check_one_content(side, target)
@@ -317,7 +313,7 @@ def _plan(
     findings = Findings(request.on_conflict)
     if record.strategy == UP_TO_DATE:
         return Planned(ends, record, UP_TO_DATE, None, (), (), request)
-    earlier = [record.key for record in records if record.key is not None]
+    earlier = [merge.key for merge in records if merge.key is not None]
     keys = _keys(ends, request.keys)
     if not keys and earlier:
         keys = _keys(

@@ -340,9 +340,9 @@ class Outcome:
             next_row_id=max(self.next_row_id, current.next_row_id),
         )
         draft.set_schema(self.schema)
-        changes: dict[int, Fragment | None] = dict.fromkeys(self.removed)
-        if changes or self.changed:
-            draft.change({**self.changed, **changes})
+        removals: dict[int, Fragment | None] = dict.fromkeys(self.removed)
+        if removals or self.changed:
+            draft.change({**self.changed, **removals})
         if self.changes_schema:
             draft.drop_dead_files()
         if self.added:
@@ -454,18 +454,19 @@ def _texts(metadata: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def check_nulls(
-    outcome: Outcome, schema: MergedSchema, field_ids: Iterable[int], findings: Findings
+    outcome: Outcome, schema: MergedSchema, shared_fragments: Iterable[int], findings: Findings
 ) -> None:
     """Report columns without nulls that have no value in some row.
 
-    ``field_ids``: fragments of the target that the source has as well; what it forbids there holds.
+    ``shared_fragments``: those of the target that the source has as well; what it forbids there
+    holds.
     """
     leaves = [leaf for leaf in schema.schema.leaves() if not leaf.nullable]
     added = {leaf.id for leaf in leaves if leaf.id in schema.added}
     tightened = {leaf.id for leaf in leaves if leaf.id in schema.tightened}
     if not added and not tightened:
         return
-    checked = set(field_ids)
+    checked = set(shared_fragments)
     num_rows = 0
     for fragment in outcome.target.fragments.values():
         now = outcome.changed.get(fragment.id, fragment)

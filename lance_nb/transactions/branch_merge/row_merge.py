@@ -165,14 +165,14 @@ def group_keys(tables: Sequence[pa.Table]) -> list[Ints]:
     return [part.astype(np.int64) for part in np.split(numbers.reshape(-1), ends[:-1])]
 
 
-def first_match(names: npt.NDArray[np.generic], among: npt.NDArray[np.generic]) -> Ints:
+def first_match(values: npt.NDArray[np.generic], among: npt.NDArray[np.generic]) -> Ints:
     """Return for each value its position in ``among``, NOWHERE if it is not there."""
     if not among.size:
-        return np.full(names.size, NOWHERE, np.int64)
+        return np.full(values.size, NOWHERE, np.int64)
     order = np.argsort(among, kind="stable")
-    positions = np.searchsorted(among[order], names)
+    positions = np.searchsorted(among[order], values)
     positions[positions == among.size] = 0
-    return np.where(among[order][positions] == names, order[positions], NOWHERE).astype(np.int64)
+    return np.where(among[order][positions] == values, order[positions], NOWHERE).astype(np.int64)
 
 
 # --- from transactions, where nothing else is known -----------------------------------------------
@@ -248,12 +248,12 @@ class Traces:
         )
 
     def _state(self, update: Update) -> int:
-        is_understood = all(
+        is_present = all(
             file_name(self.side, file) in self.present
             for new_fragment in update.new_fragments
             for file in new_fragment.files
         )
-        return SHARED if is_understood else WRITTEN
+        return SHARED if is_present else WRITTEN
 
     def _gone(
         self, branch: str | None, version: int, names: set[str], fragment_id: int
@@ -372,7 +372,7 @@ class RowMerge:
     def _target(self) -> _NewSide:
         ends, matches = self._ends, self._matches
         to_source = {
-            source_id: target_id for target_id, source_id in matches.source_to_target().items()
+            target_id: source_id for source_id, target_id in matches.source_to_target().items()
         }
         of_base = matches.base_target.fragments
         places = new_places(ends.base, ends.target, ends.source, of_base, to_source)

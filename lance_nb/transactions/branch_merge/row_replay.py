@@ -152,7 +152,7 @@ class ConflictCells:
         ]
         present = [side_places[:, 0] != NOWHERE for side_places in places]
         whole = [table.to_struct_array() for table in tables]
-        row_values = []
+        cells = []
         for index, row in enumerate(rows.tolist()):
             is_gone = bool(self.gone[row])
             for column in (None,) if is_gone else np.flatnonzero(self.clash[row]).tolist():
@@ -166,8 +166,8 @@ class ConflictCells:
                 )
                 name = None if column is None else self.replay.names[column]
                 taken = self._taken(row, column or 0)
-                row_values.append(ConflictCell(labels[index], name, base, ours, theirs, *taken))
-        return row_values
+                cells.append(ConflictCell(labels[index], name, base, ours, theirs, *taken))
+        return cells
 
     def _taken(self, row: int, column: int) -> tuple[str | None, object]:
         side = int(self.sides[row, column])
@@ -323,11 +323,11 @@ class RowReplay:
             ("base", "target", "source"), numbers, tables, strict=True
         ):
             self._check_unique(side_name, names, table)
-        names_of_sides = [
+        rows_of_sides = [
             _Rows(_places_of(rows), names)
             for rows, names in zip((before, every, after), numbers, strict=True)
         ]
-        return names_of_sides[0], names_of_sides[2], names_of_sides[1]
+        return rows_of_sides[0], rows_of_sides[2], rows_of_sides[1]
 
     def _key_fields(self, number: int) -> list[str | None]:
         """Return what the key columns are called on a side."""
@@ -353,7 +353,7 @@ class RowReplay:
     ) -> tuple[_Rows, _Rows, _Rows]:
         """Name rows as the base does; rows that the base does not have get names of their own."""
         ends = self._ends
-        row_ids = []
+        rows_of_sides = []
         for side, rows, shared, of_base in (
             (ends.base, before, None, None),
             (ends.source, after, ends.base_source, self._matches.base_source),
@@ -363,7 +363,7 @@ class RowReplay:
             ids = np.concatenate([np.empty(0, np.uint64), *parts])
             if shared is not None and of_base is not None:
                 ids = self._base_ids(side, ids, shared, of_base)
-            row_ids.append(_Rows(_places_of(rows), ids))
+            rows_of_sides.append(_Rows(_places_of(rows), ids))
         limit = min(
             (
                 shared.row_id
@@ -372,9 +372,13 @@ class RowReplay:
             ),
             default=None,
         )
-        if limit is not None and row_ids[0].names.size and int(row_ids[0].names.max()) >= limit:
-            self._check_matched(row_ids[0])
-        return row_ids[0], *self._with_new_names(row_ids[1], row_ids[2])
+        if (
+            limit is not None
+            and rows_of_sides[0].names.size
+            and int(rows_of_sides[0].names.max()) >= limit
+        ):
+            self._check_matched(rows_of_sides[0])
+        return rows_of_sides[0], *self._with_new_names(rows_of_sides[1], rows_of_sides[2])
 
     def _with_new_names(self, source: _Rows, target: _Rows) -> tuple[_Rows, _Rows]:
         """Name rows that the base does not have: one name where both sides have the row."""
@@ -414,7 +418,10 @@ class RowReplay:
             return named
         same = np.concatenate(
             [np.empty(0, np.uint64)]
-            + [all_row_ids(side.fragments[fragment]) for fragment in of_base.fragments.values()]
+            + [
+                all_row_ids(side.fragments[fragment_id])
+                for fragment_id in of_base.fragments.values()
+            ]
         )
         strange = (ids >= np.uint64(shared.row_id)) & ~is_known & ~np.isin(ids, same)
         return np.where(strange, NEW, named).astype(np.uint64)
@@ -540,8 +547,8 @@ class RowReplay:
                 taken = np.where(clash & (sides != NOWHERE), sides, taken)
             for row_index in np.flatnonzero(gone_clash).tolist():
                 side = int(sides[row_index, 0])
-                side_places = (base, ours, theirs)[side if side != NOWHERE else _AT_OURS]
-                exists[row_index] = side_places[row_index]
+                is_present = (base, ours, theirs)[side if side != NOWHERE else _AT_OURS]
+                exists[row_index] = is_present[row_index]
                 taken[row_index] = side if side != NOWHERE else _AT_OURS
             by_base = ((sides == _AT_BASE) | ~clash).all(axis=1) & clash.any(axis=1)
             exists &= ~(twice & by_base)  # the base has no such row
@@ -622,8 +629,8 @@ class RowReplay:
     def _example(self, places: list[npt.NDArray[np.int64]], rows: Ints) -> list[object]:
         keys = ", ".join(self._keys) or "row id"
         return [
-            f"{keys} = {side_places!r}"
-            for side_places in self.labels([place[rows] for place in places])
+            f"{keys} = {label!r}"
+            for label in self.labels([side_places[rows] for side_places in places])
         ]
 
     def labels(self, places: Sequence[npt.NDArray[np.int64]]) -> list[object]:
@@ -707,7 +714,7 @@ class RowReplay:
                 for number, row in enumerate(written.tolist()):
                     if column[number] == _AT_VALUE and row in spot:
                         index[number] = 3 * written.size + spot[row]
-            chunks = [chunk for column in pool for chunk in column.chunks]
+            chunks = [chunk for values in pool for chunk in values.chunks]
             joined = pa.chunked_array(chunks, schema_field.type)
             columns.append(joined.take(pa.array(index)).combine_chunks())
         return pa.Table.from_arrays(columns, schema=schema)
@@ -766,7 +773,7 @@ def _columns_differ(table: pa.Table, other: pa.Table) -> list[Mask]:
 
 
 def _rows_differ(columns: list[Mask], among: Mask, counted: Mask) -> Mask:
-    chosen = [name for name, counts in zip(columns, counted.tolist(), strict=True) if counts]
+    chosen = [mask for mask, counts in zip(columns, counted.tolist(), strict=True) if counts]
     return reduce(np.logical_or, chosen, np.zeros(among.size, np.bool_)) & among
 
 

@@ -100,8 +100,8 @@ class _Tree:
         for node in list(self.nodes.values()):  # parents stand before their children
             if node.parent_id in removed:
                 removed.add(node.id)
-        for one_id in removed:
-            self.nodes.pop(one_id, None)
+        for field_id in removed:
+            self.nodes.pop(field_id, None)
         return removed
 
     def build(self, metadata: Mapping[str, bytes]) -> Schema:
@@ -135,19 +135,19 @@ class SchemaMerge:
 
         ``present``: fields of the source -> those of the target that hold the same data.
         """
-        bases = {target_id: base_id for base_id, target_id in of_base.fields.items()}
+        bases = {source_id: base_id for base_id, source_id in of_base.fields.items()}
         for base_field in self._base.walk():
             if base_field.id not in of_base.fields and base_field.id in to_target.fields:
                 self._drop(base_field, to_target.fields[base_field.id])
         for source_field in self._source.walk():
-            here_id = bases.get(source_field.id)
-            if here_id is None:
+            base_id = bases.get(source_field.id)
+            if base_id is None:
                 is_known = source_field.parent_id in bases
                 self._add(source_field, present.get(source_field.id), is_base_parent=is_known)
-            elif here_id in to_target.fields:
-                self._change(here_id, source_field, to_target.fields[here_id])
+            elif base_id in to_target.fields:
+                self._change(base_id, source_field, to_target.fields[base_id])
             else:
-                self._left_out(here_id, source_field)
+                self._left_out(base_id, source_field)
         self._check_names()
         if [to_target.fields.get(base_field.id) for base_field in self._base.walk()] == [
             target_field.id for target_field in self._target.walk()
@@ -185,9 +185,9 @@ class SchemaMerge:
             text = f"there would be two columns {name!r}: renamed on one side, added on the other"
             self._findings.report(COLUMNS, text, choices=(), remedy="Rename one of them first")
 
-    def _drop(self, base_field: Field, there_id: int) -> None:
-        target_field = self._target.field_by_id(there_id)
-        if target_field is None or there_id not in self._tree.nodes:
+    def _drop(self, base_field: Field, target_id: int) -> None:
+        target_field = self._target.field_by_id(target_id)
+        if target_field is None or target_id not in self._tree.nodes:
             return
         grown = len(list(target_field.walk())) > len(list(base_field.walk()))
         if (
@@ -195,11 +195,11 @@ class SchemaMerge:
             or _differs(base_field, target_field)
             or base_field.metadata != target_field.metadata
         ):
-            path = self._target.path_of(there_id)
+            path = self._target.path_of(target_id)
             text = f"column {path!r} is dropped on the source and changed here"
-            if self._findings.report(COLUMNS, text, fields=(there_id,)) != THEIRS:
+            if self._findings.report(COLUMNS, text, fields=(target_id,)) != THEIRS:
                 return
-        self._dropped |= self._tree.remove(there_id)
+        self._dropped |= self._tree.remove(target_id)
 
     def _add(self, field: Field, present: int | None, *, is_base_parent: bool) -> None:
         parent = TOP if field.parent_id == TOP else self._ids.get(field.parent_id)
@@ -232,11 +232,11 @@ class SchemaMerge:
         self._next_id = number + 1
         return number
 
-    def _change(self, here_id: int, source_field: Field, there_id: int) -> None:
-        base_field, target_field = self._base.field_by_id(here_id), self._tree.nodes.get(there_id)
+    def _change(self, base_id: int, source_field: Field, target_id: int) -> None:
+        base_field, target_field = self._base.field_by_id(base_id), self._tree.nodes.get(target_id)
         if base_field is None or target_field is None:
             return
-        self._ids[source_field.id] = there_id
+        self._ids[source_field.id] = target_id
         changes: dict[str, object] = {}
         for name in _ATTRIBUTES:
             mine, before, now = (
@@ -247,15 +247,15 @@ class SchemaMerge:
             if mine in (before, now):
                 continue
             if now != before:
-                path = self._target.path_of(there_id)
+                path = self._target.path_of(target_id)
                 text = f"{name} of column {path!r} is {mine!r} on the source, {now!r} here"
-                if self._findings.report(COLUMNS, text, fields=(there_id,)) != THEIRS:
+                if self._findings.report(COLUMNS, text, fields=(target_id,)) != THEIRS:
                     continue
             changes[name] = mine
         if target_field.nullable and changes.get("nullable") is False:
-            self._tightened.add(there_id)
+            self._tightened.add(target_id)
         if source_field.metadata != base_field.metadata:
-            subject = f"metadata of column {self._target.path_of(there_id)!r},"
+            subject = f"metadata of column {self._target.path_of(target_id)!r},"
             changes["metadata"] = merge_maps(
                 base_field.metadata,
                 source_field.metadata,
@@ -264,11 +264,11 @@ class SchemaMerge:
                 self._findings,
             )
         if changes:
-            self._tree.nodes[there_id] = replace(target_field, **changes)  # type: ignore[arg-type]
+            self._tree.nodes[target_id] = replace(target_field, **changes)  # type: ignore[arg-type]
 
-    def _left_out(self, here_id: int, source_field: Field) -> None:
+    def _left_out(self, base_id: int, source_field: Field) -> None:
         """Leave out what the target dropped; a conflict if the source changed it."""
-        base_field = self._base.field_by_id(here_id)
+        base_field = self._base.field_by_id(base_id)
         if base_field is not None and (
             _differs(base_field, source_field) or base_field.metadata != source_field.metadata
         ):

@@ -139,10 +139,10 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
         except (InvalidInputError, NotSupportedError) as error:
             is_lost = choices.has_moved or _lacks_fragments(ends, choices.by_content)
             if moved or is_lost:
-                row_conflicts = [
+                other_conflicts = [
                     conflict for conflict in by_files.conflicts if conflict.kind != FRAGMENTS
                 ]
-                by_files.conflicts = row_conflicts
+                by_files.conflicts = other_conflicts
                 _report_moved(moved, error, by_files, choices)
     findings.extend(by_files)
     builder = _Builder(ends, matches, schema, places, fragments)
@@ -279,13 +279,13 @@ class _Matched:
         )
 
 
-def _known_by_name_alone(base: Side, side: Side, shared: Shared, match_: Match) -> set[int]:
+def _known_by_name_alone(base: Side, side: Side, shared: Shared, matched: Match) -> set[int]:
     """Return fields of the base that a side may hold under another name.
 
     A merge by value gives a column of the source an id of the target's. Where the merge has not
     recorded it, the two are known to be one by their name alone.
     """
-    matched_ids = set(match_.fields.values())
+    matched_ids = set(matched.fields.values())
     types = {
         field.logical_type
         for field in side.manifest.schema.walk()
@@ -294,7 +294,7 @@ def _known_by_name_alone(base: Side, side: Side, shared: Shared, match_: Match) 
     return {
         field.id
         for field in base.manifest.schema.walk()
-        if field.id not in match_.fields
+        if field.id not in matched.fields
         and not shared.has_field(field.id)
         and field.logical_type in types
     }
@@ -470,9 +470,9 @@ class _Builder:
         source, remaining = self._ends.source, []
         for fragment in self._fragments.added:
             deleted = source.deleted(fragment)
-            for hidden in (drop.get(fragment.id), self._fragments.hidden.get(fragment.id)):
-                if hidden is not None:
-                    deleted = np.union1d(deleted, hidden)
+            for dropped in (drop.get(fragment.id), self._fragments.hidden.get(fragment.id)):
+                if dropped is not None:
+                    deleted = np.union1d(deleted, dropped)
             if not deleted.size or deleted.size < source.num_rows(fragment):
                 remaining.append((fragment, deleted))
         return remaining

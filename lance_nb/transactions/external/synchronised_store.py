@@ -96,8 +96,8 @@ class ExternalSlots:
         names = self.home.list_names(VERSIONS)
         if newest is None or newest.object_path.rpartition("/")[2] in names:
             return names
-        version = latest_version(names, self._folder)
-        if version is not None and version.version < newest.version:
+        latest = latest_version(names, self._folder)
+        if latest is not None and latest.version < newest.version:
             self._require(newest)
             return [*names, newest.object_path.rpartition("/")[2]]
         return names

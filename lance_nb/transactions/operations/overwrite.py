@@ -115,9 +115,9 @@ class Overwrite(BaseOperation):
         draft.set_fragments(FragmentList())
         draft.indices = []
         draft.set_schema(self.new_schema.tree)
-        version = storage_format(self.fragments, ctx.options.file_version, draft.manifest)
+        data_format = storage_format(self.fragments, ctx.options.file_version, draft.manifest)
         config = {**draft.manifest.config, **self.config_upsert_values}
-        draft.manifest = replace(draft.manifest, data_format=version, config=config)
+        draft.manifest = replace(draft.manifest, data_format=data_format, config=config)
         draft.add(self.fragments)
         return draft.finish()
 

@@ -66,6 +66,6 @@ class Restore(BaseOperation):
         return Footprint()
 
 
-def _highest(value: int | None, other: int | None) -> int | None:
-    values = [value for value in (value, other) if value is not None]
+def _highest(number: int | None, other: int | None) -> int | None:
+    values = [value for value in (number, other) if value is not None]
     return max(values, default=None)

@@ -92,7 +92,7 @@ class DeprecatedUpdates:
     @classmethod
     def from_pb(cls, message: pb.Transaction.UpdateConfig) -> DeprecatedUpdates | None:
         """Read the deprecated fields, None if there are none."""
-        operation = cls(
+        updates = cls(
             dict(message.upsert_values),
             tuple(message.delete_keys),
             dict(message.schema_metadata),
@@ -101,16 +101,16 @@ class DeprecatedUpdates:
                 for key, field_metadata in message.field_metadata.items()
             },
         )
-        return None if operation == cls() else operation
+        return None if updates == cls() else updates
 
     def write_to(self, message: pb.Transaction.UpdateConfig) -> None:
         """Set the deprecated fields."""
         message.upsert_values.update(self.upsert_values)
         message.delete_keys.extend(self.delete_keys)
         message.schema_metadata.update(self.schema_metadata)
-        for key, update in self.field_metadata.items():
+        for key, metadata in self.field_metadata.items():
             message.field_metadata[key].SetInParent()
-            message.field_metadata[key].metadata.update(update)
+            message.field_metadata[key].metadata.update(metadata)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -149,9 +149,9 @@ class UpdateConfig(BaseOperation):
         """Return the message."""
         message: Any = pb.Transaction.UpdateConfig()
         for name in ("config_updates", "table_metadata_updates", "schema_metadata_updates"):
-            changes_of_kind = getattr(self, name)
-            if changes_of_kind is not None:
-                getattr(message, name).CopyFrom(changes_of_kind.to_pb())
+            map_update = getattr(self, name)
+            if map_update is not None:
+                getattr(message, name).CopyFrom(map_update.to_pb())
                 getattr(message, name).SetInParent()
         for key, update in (self.field_metadata_updates or {}).items():
             message.field_metadata_updates[key].CopyFrom(update.to_pb())
@@ -189,8 +189,8 @@ class UpdateConfig(BaseOperation):
     def _fields(self) -> dict[int, UpdateMap]:
         fields = dict(self.field_metadata_updates or {})
         if self.deprecated is not None:
-            for key, update in self.deprecated.field_metadata.items():
-                fields[key] = UpdateMap(update, replace=True)
+            for key, metadata in self.deprecated.field_metadata.items():
+                fields[key] = UpdateMap(metadata, replace=True)
         return fields
 
     def _touches_schema(self) -> bool:

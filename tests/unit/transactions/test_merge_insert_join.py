@@ -172,7 +172,7 @@ def passing(snapshot: Snapshot, text: Any) -> list[tuple[int, int]]:
     unmatched = np.array([0, 2, 4], np.int64)
     matches = Matches(snapshot.manifest.fragments[0], physical, rows, unmatched)
     with SourceRows(SOURCE.to_reader(3)) as source:
-        kept = MatchCondition.of(text, snapshot, source).kept(matches)
+        kept = MatchCondition.of(text, snapshot, source).passing(matches)
     assert kept.unmatched.tolist() == unmatched.tolist()
     return list(zip(kept.physical.tolist(), kept.source.tolist(), strict=True))
 
@@ -212,7 +212,7 @@ def test_without_pairs_nothing_is_read(snapshot: Snapshot) -> None:
     matches = Matches(snapshot.manifest.fragments[0], none, none, none)
     with SourceRows(SOURCE.to_reader()) as source:
         condition = MatchCondition.of("source.v > 1", snapshot, source)
-        assert condition.kept(matches) is matches
+        assert condition.passing(matches) is matches
 
 
 @pytest.mark.parametrize(

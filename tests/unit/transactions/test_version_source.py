@@ -135,4 +135,4 @@ def test_versions_that_were_cleaned_up_are_left_out(
     source = VersionSource(table.place.slots)
     head = source.head(4)
     assert head is not None
-    assert list(source.there(first, head)) == found
+    assert list(source.present_versions(first, head)) == found

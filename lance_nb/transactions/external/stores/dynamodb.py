@@ -91,8 +91,8 @@ class DynamoManifestStore:
 
     def latest(self, base_uri: str) -> ManifestEntry | None:
         """Return the entry of the highest version."""
-        entries = self._query(base_uri, Limit=1, ScanIndexForward=False)
-        return next(map(self._entry, entries["Items"]), None)
+        reply = self._query(base_uri, Limit=1, ScanIndexForward=False)
+        return next(map(self._entry, reply["Items"]), None)
 
     def put_if_not_exists(self, base_uri: str, entry: ManifestEntry) -> None:
         """Add the entry of a version."""

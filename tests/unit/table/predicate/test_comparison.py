@@ -123,7 +123,7 @@ def test_and_and_or_follow_three_valued_logic():
 def test_is_true_and_is_false_are_never_null(wanted, negated, found):
     values = pa.array([True, False, None])
 
-    assert comparison.is_truth(values, wanted=wanted, negated=negated).to_pylist() == found
+    assert comparison.is_truth(values, truth=wanted, negated=negated).to_pylist() == found
 
 
 @pytest.mark.parametrize("has_null", [True, False])
