@@ -305,7 +305,8 @@ def describe_order(values: Any, *, repeats: bool = False) -> str:
         import pyarrow.compute as pc
 
         descends = (pc.less if repeats else pc.less_equal)(values[1:], values[:-1])
-        index = pc.index(descends, True).as_py() + 1  # 0 if there is none
+        positions = pc.indices_nonzero(descends)
+        index = positions[0].as_py() + 1 if len(positions) else 0
     else:
         descends = values[1:] < values[:-1] if repeats else values[1:] <= values[:-1]
         index = int(descends.argmax()) + 1 if descends.any() else 0

@@ -58,7 +58,10 @@ def _with_extension_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     They come from whoever did not know the type. pylance stores texts with the name of JSON as
     JSON, and cannot read them as texts.
     """
-    schema = pa.schema(reader.schema)  # passes Arrow's C interface, which knows the names
+    try:
+        schema = pa.schema(reader.schema)  # passes Arrow's C interface, which knows the names
+    except (pa.ArrowException, TypeError, ValueError):  # raised by the class of another library
+        return reader
     if schema.equals(reader.schema):
         return reader
     # Arrow imports an empty slice from the middle with an offset beyond its buffer.

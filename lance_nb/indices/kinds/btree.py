@@ -139,12 +139,14 @@ class BTree:
             return
         order = from_integers(np.argsort(self._pages))
         low, high = self._low.take(order), self._high.take(order)
-        page = pc.index(pc.greater(low, high), True).as_py()  # -1 if there is none
-        if page >= 0:
+        crossed = pc.indices_nonzero(pc.greater(low, high))
+        if len(crossed):
+            page = crossed[0].as_py()
             actual = f"page {page} from {describe_value(low, page)} to {describe_value(high, page)}"
             raise CorruptFileError(path, None, "pages from their least value on", actual)
-        page = pc.index(pc.greater(high[:-1], low[1:]), True).as_py() + 1
-        if page > 0:
+        crossed = pc.indices_nonzero(pc.greater(high[:-1], low[1:]))
+        if len(crossed):
+            page = crossed[0].as_py() + 1
             end = describe_value(high, page - 1)
             actual = f"page {page} starts at {describe_value(low, page)} after {end}"
             raise CorruptFileError(path, None, "page bounds in ascending order", actual)

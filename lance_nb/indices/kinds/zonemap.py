@@ -79,8 +79,9 @@ class ZoneMap:
             return
         differs = pc.xor(self.low.is_valid(), self.high.is_valid())
         crossed = pc.or_(pc.fill_null(pc.greater(self.low, self.high), False), differs)
-        zone = pc.index(crossed, True).as_py()  # -1 if there is none
-        if zone >= 0:
+        zones = pc.indices_nonzero(crossed)
+        if len(zones):
+            zone = zones[0].as_py()
             low, high = describe_value(self.low, zone), describe_value(self.high, zone)
             actual = f"zone {zone} from {low} to {high}"
             raise CorruptFileError(path, None, "zones from their least value on", actual)

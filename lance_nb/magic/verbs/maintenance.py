@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from lance_nb.code_lines import MAGIC, PYTHON_ONLY, Python, magic
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_at
-from lance_nb.dataset.advice import advice_on
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
 from lance_nb.magic.context import MagicContext, label
@@ -244,6 +243,8 @@ def _opening(verification: Verification) -> list[str]:
 
 
 def _advice(context: MagicContext, dataset: LanceDataset | None) -> list[str]:
+    from lance_nb.dataset.advice import advice_on  # knows the kinds of indices
+
     try:
         advice = [] if dataset is None else advice_on(dataset.opened[1], dataset.stats())
     except LanceError:  # reported by the verification

@@ -180,7 +180,7 @@ def ordered() -> SortedRows:
 def test_an_order_belongs_to_its_version() -> None:
     kept, one = RowOrderCache(), ordered()
     key = kept.keep((None, 1), one)
-    assert kept.at((None, 1), key) is one
+    assert kept.order_of((None, 1), key) is one
     for place, wrong in [
         ((None, 2), key),
         ((None, 1), "o99"),
@@ -188,7 +188,7 @@ def test_an_order_belongs_to_its_version() -> None:
         ((None, 1), "x" * 99),
     ]:
         with pytest.raises(InvalidInputError):
-            kept.at(place, wrong)
+            kept.order_of(place, wrong)
 
 
 def test_only_the_newest_of_each_are_kept() -> None:
@@ -197,16 +197,16 @@ def test_only_the_newest_of_each_are_kept() -> None:
     passing = kept.keep((None, 1), FilteredRows("x > 1", (), np.zeros(0, np.int64)))
     keys = [kept.keep((None, 1), ordered()) for _ in range(MAX_KEPT + 1)]
     with pytest.raises(InvalidInputError, match="sort the rows again"):
-        kept.at((None, 1), keys[0])
-    assert kept.at((None, 1), keys[1])
+        kept.order_of((None, 1), keys[0])
+    assert kept.order_of((None, 1), keys[1])
     assert kept.vector(like).column == "v"
-    assert isinstance(kept.at((None, 1), passing), FilteredRows)
+    assert isinstance(kept.order_of((None, 1), passing), FilteredRows)
     with pytest.raises(InvalidInputError, match="choose its row again"):
         kept.vector("v99")
 
 
 def test_a_filter_goes_on_without_what_was_forgotten() -> None:
-    assert RowOrderCache().at((None, 1), "p7") is None
+    assert RowOrderCache().order_of((None, 1), "p7") is None
 
 
 class Words(RequestHandlers):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from lance_nb.explorer.models.change_page import (
     position_of,
 )
 from lance_nb.explorer.models.row_page import Window, page_texts
-from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.table.diff.row_level import KINDS
 from lance_nb.transactions.operations.append import Append
@@ -229,10 +230,12 @@ def test_of_many_fragments_only_those_of_the_window_are_decoded(
 ) -> None:
     uri = "memory://levels/many.lance"
     dataset = lance_nb.write_dataset(scores(1), uri)
-    files = [DataFile(f"{at}.lance", (0, 1, 2), (0, 1, 2), 2, 2, 10) for at in range(5000)]
-    for file in files:  # a commit checks that they are there
-        dataset.opened[0].root.write(file.location(), bytes(10))
-    made = Append(tuple(Fragment(0, (file,), 100) for file in files))
+    root, (first,) = dataset.opened[0].root, dataset.opened[1].manifest.fragments[0].files
+    data = bytes(root.read(first.location()))
+    files = [replace(first, path=f"{at}.lance") for at in range(5000)]
+    for file in files:  # a commit reads what they hold
+        root.write(file.location(), data)
+    made = Append(tuple(Fragment(0, (file,), 1) for file in files))
     diff = lance_nb.LanceDataset.commit(dataset, made, read_version=1).diff(1)
     decoded: list[int] = []
     real = FragmentList.__getitem__

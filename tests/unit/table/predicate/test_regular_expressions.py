@@ -91,7 +91,7 @@ def test_the_first_match_is_replaced_where_it_stands(
 
 def test_a_literal_text_is_searched_as_a_column_is() -> None:
     assert values_of("regexp_match('é é', '\\b(é)') IS NOT NULL", TABLE.slice(0, 1)) == [True]
-    assert Regex(r"\bé").found(pa.scalar("aé")).as_py() is False
+    assert Regex(r"\bé").matches(pa.scalar("aé")).as_py() is False
     assert Regex(r"\bé").counted(pa.scalar(None, pa.string())).as_py() is None
 
 
@@ -107,16 +107,16 @@ def test_classes_made_of_classes_are_refused(pattern: str) -> None:
 def test_a_search_that_might_take_long_is_refused(pattern: str) -> None:
     long = "é" + "a" * 3000
     with pytest.raises(pa.ArrowInvalid, match=r"may take too long in a text of 3,001"):
-        Regex(pattern).found(pa.array([long]))
-    assert Regex(pattern).found(pa.array([long[1:]])).to_pylist()  # RE2, in linear time
-    assert Regex(r"[(*]\b\w+?\)?").found(pa.array([long])).to_pylist() == [False]
+        Regex(pattern).matches(pa.array([long]))
+    assert Regex(pattern).matches(pa.array([long[1:]])).to_pylist()  # RE2, in linear time
+    assert Regex(r"[(*]\b\w+?\)?").matches(pa.array([long])).to_pylist() == [False]
 
 
 @pytest.mark.parametrize("pattern", [r"\b\p{Greek}", r"\b[[:^alpha:]]", r"(a(?i)b)\b"])
 def test_what_python_does_not_know_is_refused_beside_a_boundary(pattern: str) -> None:
     with pytest.raises(pa.ArrowInvalid, match="has a boundary"):
-        Regex(pattern).found(pa.array(["é"]))
-    assert Regex(pattern).found(pa.array(["e"])).to_pylist() == [False]
+        Regex(pattern).matches(pa.array(["é"]))
+    assert Regex(pattern).matches(pa.array(["e"])).to_pylist() == [False]
 
 
 @pytest.mark.parametrize(("pattern", "found"), [
@@ -126,7 +126,7 @@ def test_what_python_does_not_know_is_refused_beside_a_boundary(pattern: str) ->
     (r"\bb|x{2,}", True), (r"(?s-i:é.b)\b", True),
 ])  # fmt: skip
 def test_python_reads_what_rust_does(pattern: str, found: bool) -> None:
-    assert Regex(pattern).found(pa.array(["é\nb"])).to_pylist() == [found]
+    assert Regex(pattern).matches(pa.array(["é\nb"])).to_pylist() == [found]
 
 
 def _code_points() -> pa.Array:
@@ -135,7 +135,7 @@ def _code_points() -> pa.Array:
 
 def test_white_space_is_the_unicode_property() -> None:
     texts = _code_points()
-    is_space = Regex(r"\s").found(texts).to_numpy(zero_copy_only=False)
+    is_space = Regex(r"\s").matches(texts).to_numpy(zero_copy_only=False)
     # Python counts the separators of ASCII as white space, Unicode does not.
     wanted = [one.isspace() and one not in "\x1c\x1d\x1e\x1f" for one in texts.to_pylist()]
     assert np.flatnonzero(is_space).tolist() == np.flatnonzero(wanted).tolist()
@@ -144,7 +144,7 @@ def test_white_space_is_the_unicode_property() -> None:
 def test_letters_that_are_symbols_are_of_words() -> None:
     texts = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     symbols = [one for one in texts if unicodedata.category(one) in ("So", "Cf")]
-    found = Regex(r"\w").found(pa.array(symbols)).to_pylist()
+    found = Regex(r"\w").matches(pa.array(symbols)).to_pylist()
     # Other_Alphabetic and Join_Control of the Unicode database.
     wanted = [
         *range(0x200C, 0x200E), *range(0x24B6, 0x24EA), *range(0x1F130, 0x1F14A),
@@ -159,4 +159,4 @@ def test_letters_that_are_symbols_are_of_words() -> None:
     (r"(?-u:a)é\w", [True, False]),
 ])  # fmt: skip
 def test_flags_hold_to_the_end_of_their_group(pattern: str, found: list[bool]) -> None:
-    assert Regex(pattern).found(pa.array(["aéé", "éé"])).to_pylist() == found
+    assert Regex(pattern).matches(pa.array(["aéé", "éé"])).to_pylist() == found

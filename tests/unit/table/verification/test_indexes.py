@@ -224,7 +224,7 @@ def zones() -> Zones:
 def test_a_row_is_in_the_zone_that_it_lies_in(zones: Zones) -> None:
     rows = u64(4, 5, 9, 10, SECOND, SECOND | 3, SECOND | 4)
 
-    assert zones.at(rows).tolist() == [-1, 0, 0, -1, 1, 1, -1]
+    assert zones.positions_of(rows).tolist() == [-1, 0, 0, -1, 1, 1, -1]
 
 
 @pytest.mark.parametrize(
