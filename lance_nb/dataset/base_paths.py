@@ -9,7 +9,11 @@ credentials (see lance_nb.table.locations). Trusted are:
   ``/data/shared:s3://bucket/a:/data/more``;
 * what this process itself added to the dataset, by ``shallow_clone``, ``initial_bases``,
   ``target_bases`` or ``add_bases``. That holds for this dataset only: another one that names the
-  same base is refused.
+  same base is refused;
+* single external blobs that this process itself referred to, where the caller allowed URIs below no
+  base path (``allow_external_blob_outside_bases``): each by its whole URI, in this dataset and in
+  what this process clones from it, as long as no symbolic link leads elsewhere since. Their
+  neighbours are refused.
 
 The first two are also where symbolic links of a local dataset may lead, for reading and writing
 (see lance_nb.storage.links). Each entry covers the place itself and everything below it. Local
@@ -17,8 +21,9 @@ paths are compared without symbolic links, ".." or trailing slashes, and schemes
 case.
 
 Limits: a list in the environment cannot hold local paths that contain the separator, nor URIs with
-":" after the host; ``allow_bases`` can. The dataset assigns the id of a base path when it is
-registered; 0 or None asks for the next one.
+":" after the host; ``allow_bases`` can. A process remembers 100,000 external blobs, of all datasets
+together, and reading another one says so; handles that are pickled do not take them along. The
+dataset assigns the id of a base path when it is registered; 0 or None asks for the next one.
 Source: ``lance.DatasetBasePath`` of pylance 14.0.2.
 """
 
@@ -31,6 +36,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lance_nb.errors import BasePathError, InvalidInputError
+from lance_nb.file.external_blobs import NO_URIS, URIS_MAX, BlobUris
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.registry import split_uri
 from lance_nb.storage.system_calls import real_path
@@ -93,8 +99,18 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HOST_ONLY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 _PORT = re.compile(r"\d{1,5}(/.*)?")
 
-# Root of a dataset -> bases that this process put into it.
-_created: dict[str, tuple[str, ...]] = {}
+
+class _Created:
+    """What this process put into a dataset: base paths, and references to external blobs."""
+
+    __slots__ = ("bases", "blobs")
+
+    def __init__(self) -> None:
+        self.bases: tuple[str, ...] = ()
+        self.blobs = BlobUris()
+
+
+_created: dict[str, _Created] = {}  # by the root of the dataset
 _lock = threading.Lock()
 
 
@@ -143,12 +159,45 @@ def remember_created(root: str, bases: Iterable[str]) -> None:
     """Note that this process put base paths into the dataset at ``root``."""
     key = _key(root)
     with _lock:
-        _created[key] = tuple(dict.fromkeys((*_created.get(key, ()), *bases)))
+        created = _created.setdefault(key, _Created())
+        created.bases = tuple(dict.fromkeys((*created.bases, *bases)))
 
 
 def created_bases(root: str) -> tuple[str, ...]:
     """Return the base paths that this process put into the dataset at ``root``."""
-    return _created.get(_key(root), ()) if _created else ()
+    created = _created.get(_key(root)) if _created else None
+    return () if created is None else created.bases
+
+
+def remember_blobs(root: str, uris: Iterable[str]) -> None:
+    """Note that this process wrote references to external blobs into the dataset at ``root``."""
+    key = _key(root)
+    with _lock:
+        blobs = _created.setdefault(key, _Created()).blobs
+        blobs.add(uris, _most_blobs(blobs))
+
+
+def inherit_blobs(root: str, source_root: str) -> None:
+    """Note that a dataset has the references to external blobs of the one it was cloned from."""
+    written = written_blobs(source_root)
+    if not written:
+        return
+    key = _key(root)
+    with _lock:
+        blobs = _created.setdefault(key, _Created()).blobs
+        blobs.add_all(written, _most_blobs(blobs))
+
+
+def _most_blobs(blobs: BlobUris) -> int:
+    """Return how many blobs of one dataset may be held, so that all have ``URIS_MAX``."""
+    num_all = sum(len(created.blobs) for created in _created.values())
+    return URIS_MAX - num_all + len(blobs)
+
+
+def written_blobs(root: str) -> BlobUris:
+    """Return the external blobs that this process referred to in the dataset at ``root``."""
+    created = _created.get(_key(root)) if _created else None
+    return NO_URIS if created is None else created.blobs
 
 
 def _key(root: str) -> str:

@@ -210,7 +210,9 @@ def write_dataset(
         target_all_bases: spread the files over all of them.
         external_blob_mode: "reference" keeps the URIs of external blobs, "ingest" reads them and
             stores their bytes with the dataset.
-        allow_external_blob_outside_bases: allow URIs that are under no base path.
+        allow_external_blob_outside_bases: allow URIs that are under no base path. This process
+            reads these blobs, each by its whole URI; another one must name their places in
+            ``allow_bases``.
         blob_pack_file_size_threshold: bytes after which a file of several blobs ends.
         allow_bases: see ``lance_nb.dataset``.
         max_rows_per_group, data_cache_bytes: tune pylance's writer and have no effect.

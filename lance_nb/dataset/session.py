@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.dataset.base_paths import created_bases, trusted_bases
+from lance_nb.dataset.base_paths import created_bases, trusted_bases, written_blobs
 from lance_nb.dataset.storage_access import IOCounter
 from lance_nb.errors import (
     DatasetNotFoundError,
@@ -215,7 +215,13 @@ class Session:
         """Return where the files of a version with these base paths are."""
         home = self.home(branch)
         return Locations(
-            self.root, home, bases, self.trusted_bases, self.storage_options, checks=self.checks
+            self.root,
+            home,
+            bases,
+            self.trusted_bases,
+            self.storage_options,
+            checks=self.checks,
+            written_blobs=written_blobs(self.root.uri),
         )
 
     def snapshot(self, manifest: Manifest, branch: str | None) -> Snapshot:

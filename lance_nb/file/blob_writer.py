@@ -34,6 +34,7 @@ from lance_nb.encodings.repdef import Entries, StripedLeaf, page_levels
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.file.blob_values import IN_MEMORY, Payloads, check_one_form
 from lance_nb.file.column_writer import LeafPlan, LeafWriter
+from lance_nb.file.external_blobs import URIS_MAX
 from lance_nb.file.sink import ALIGNMENT, FileSink
 from lance_nb.format.blob_fields import DESCRIPTION_V2, blob_threshold
 
@@ -204,6 +205,7 @@ class BlobV2LeafWriter(LeafWriter):
         lies below none, unless that is allowed.
         """
         sidecars = self.sink.sidecars
+        accepted_uris = sidecars.accepted_uris
         kinds, positions, sizes, ids = out
         kinds[outside] = _EXTERNAL
         for target, name in ((positions, "position"), (sizes, "size")):
@@ -224,6 +226,8 @@ class BlobV2LeafWriter(LeafWriter):
                     "the dataset and its base paths; allow_external_blob_outside_bases=True stores "
                     "such references"
                 )
+            elif accepted_uris is not None and len(accepted_uris) <= URIS_MAX:
+                accepted_uris[texts[row]] = None
         return pa.array(texts, pa.string())
 
 

@@ -3,19 +3,30 @@
 A base path that is no dataset root takes references to what lies below it; of several the longest.
 What is stored then is the id of the base and the path below it.
 
+References to what lies below no base are written only where the caller allows them. ``BlobUris``
+holds these, so that the process that wrote them may read them (lance_nb.dataset.base_paths).
+
 Limits: a URI names one object; ``position`` and ``size`` choose a part of it, which must lie in it.
 Source: external blobs and ``external_blob_mode="ingest"`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Self
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
-from lance_nb.storage.registry import StorageOptions, open_store, split_uri
+from lance_nb.storage.registry import (
+    StorageOptions,
+    open_store,
+    split_object_uri,
+    split_uri,
+)
+from lance_nb.storage.system_calls import real_path
 from lance_nb.value_classes import dataclass
 
 
@@ -48,6 +59,77 @@ class BlobBases:
 NO_BASES = BlobBases()
 
 
+URIS_MAX = 100_000
+
+
+class BlobUris:
+    """External blobs, each by its whole URI and where that leads.
+
+    Blobs are held by hashes, which bounds the memory also of long URIs and keeps no signature that
+    is part of one. ``is_cut``: some were left out.
+    """
+
+    def __init__(self) -> None:
+        self._digests: dict[bytes, None] = {}  # in the order in which they came
+        self.is_cut = False
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def target(self, uri: str) -> str | None:
+        """Return where a URI that is held leads: a local path without links, or the URI itself.
+
+        None for one that is not held, or leads elsewhere since. Raises InvalidInputError,
+        NotSupportedError for a URI that no store opens.
+        """
+        if not self._digests:
+            return None
+        scheme, path = split_uri(uri)
+        target = real_path(path) if scheme == "file" else uri
+        return target if _digest(uri, target) in self._digests else None
+
+    def add(self, uris: Iterable[str], limit: int) -> None:
+        """Hold URIs, but no more than ``limit`` in all; none that no store opens."""
+        self._add((_digest(uri, target) for uri, target in _targets(uris)), limit)
+
+    def add_all(self, blobs: BlobUris, limit: int) -> None:
+        """Hold what another one holds, but no more than ``limit`` in all."""
+        self._add(blobs._digests, limit)
+        self.is_cut = self.is_cut or blobs.is_cut
+
+    def _add(self, digests: Iterable[bytes], limit: int) -> None:
+        for digest in tuple(digests):
+            if digest in self._digests or len(self._digests) < limit:
+                self._digests[digest] = None
+            else:
+                self.is_cut = True
+
+
+NO_URIS = BlobUris()
+
+
+def _digest(uri: str, target: str) -> bytes:
+    return hashlib.sha256(f"{uri}\0{target}".encode("utf-8", "surrogatepass")).digest()
+
+
+def _targets(uris: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield URIs with where they lead."""
+    real_folders: dict[str, str] = {}  # looking up each file whole takes several times as long
+    for uri in uris:
+        try:
+            scheme, target = split_uri(uri)
+        except LanceError:
+            continue
+        if scheme != "file":
+            yield uri, uri
+            continue
+        folder, _, name = target.rpartition("/")
+        if folder not in real_folders:
+            real_folders[folder] = real_path(folder or "/").rstrip("/")
+        target = f"{real_folders[folder]}/{name}"
+        yield uri, real_path(target) if Path(target).is_symlink() else target
+
+
 @dataclass(frozen=True, slots=True)
 class ExternalPayload:
     """A part of an object somewhere."""
@@ -71,11 +153,10 @@ class ExternalBlobs:
         Raises InvalidInputError for a part that it does not have, ObjectNotFoundError,
         NotSupportedError for a scheme that nobody serves.
         """
-        scheme, place = split_uri(uri)
-        folder, _, name = (place if scheme == "file" else uri).rpartition("/")
+        folder, name = split_object_uri(uri)
         if folder not in self._stores:
             # Whoever writes the URI of a file means it, whatever links lead there.
-            self._stores[folder] = open_store(folder or "/", self._options, ("/",))
+            self._stores[folder] = open_store(folder, self._options, ("/",))
         store = self._stores[folder]
         whole = store.size(name)
         size = whole - position if size is None else size

@@ -31,6 +31,7 @@ class Sidecars:
         data_path: str,
         *,
         allows_external: bool = False,
+        accepted_uris: dict[str, None] | None = None,
         bases: BlobBases = NO_BASES,
         ingests: ExternalBlobs | None = None,
         pack_bytes: int = PACK_BYTES,
@@ -39,12 +40,16 @@ class Sidecars:
     ) -> None:
         """``bases``: where external blobs may lie. ``ingests``: they are read and stored here.
 
+        ``accepted_uris`` gets the URIs that are below no base, where ``allows_external``: one more
+        than are ever remembered, which shows that there were more.
+
         ``stored``: what values may be copied from; with None they must bring their bytes.
         ``checksums``: sums are taken of every file, see ``summed``.
         """
         self._store = store
         self._folder = data_path.removesuffix(".lance")
         self.allows_external = allows_external
+        self.accepted_uris = accepted_uris
         self.bases = bases
         self.ingests = ingests
         self.pack_bytes = pack_bytes

@@ -64,7 +64,8 @@ _PAGE_BYTES_MIN = 64 * 1024
 class FileOptions:
     """``page_bytes``: size at which a page ends. ``waiting_bytes_max``: of all columns together.
 
-    Blobs may refer to places below ``blob_bases`` and, if ``allows_external_blobs``, to any others;
+    Blobs may refer to places below ``blob_bases`` and, if ``allows_external_blobs``, to any others,
+    whose URIs ``accepted_uris`` gets;
     ``ingests``: what they refer to is read and stored. ``blob_pack_bytes``: of a shared blob file.
     ``stored``: the objects that blobs are copied from, where rows are written again.
     ``checksums``: sums of the file and its blob files are taken while they are written.
@@ -73,6 +74,7 @@ class FileOptions:
     page_bytes: int = PAGE_BYTES
     waiting_bytes_max: int = 512 * 1024 * 1024
     allows_external_blobs: bool = False
+    accepted_uris: dict[str, None] | None = None
     blob_bases: BlobBases = NO_BASES
     ingests: ExternalBlobs | None = None
     blob_pack_bytes: int = PACK_BYTES
@@ -150,6 +152,7 @@ class FileWriter:
             store,
             path,
             allows_external=options.allows_external_blobs,
+            accepted_uris=options.accepted_uris,
             bases=options.blob_bases,
             ingests=options.ingests,
             pack_bytes=options.blob_pack_bytes,

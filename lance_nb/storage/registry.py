@@ -97,6 +97,19 @@ def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:
     return scheme, f"{scheme}://{path.rstrip('/')}"
 
 
+def split_object_uri(uri: str) -> tuple[str, str]:
+    """Return the folder that the URI of an object lies in, and the object's name there.
+
+    A local folder is returned as a path, because its URI may be percent-encoded: ``file:///a%20b``.
+    Raises InvalidInputError, NotSupportedError.
+    """
+    scheme, path = split_uri(uri)
+    folder, _, name = (path if scheme == "file" else uri).rpartition("/")
+    if folder.endswith(":/"):  # of "s3://bucket", which would be taken for a local folder
+        raise InvalidInputError(f"{uri!r} names a whole store, not an object in one")
+    return folder or "/", name
+
+
 def relative_uri(uri: str, root: str) -> str | None:
     """Return ``uri`` relative to ``root`` ("" when equal), None when it is not at or below it.
 

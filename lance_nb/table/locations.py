@@ -6,7 +6,9 @@ path of the manifest: in the usual folders when the base is a dataset root, else
 Safety: a manifest can name any folder or bucket as a base, and reading it would use the reader's
 own credentials. A base that is not the dataset's own root, or below it, is refused unless the
 caller trusts it (``allowed``; see lance_nb.dataset.base_paths). The same goes for symbolic links
-that leave a local dataset (lance_nb.storage.links).
+that leave a local dataset (lance_nb.storage.links), and for external blobs, which a reference names
+by URI: their folder must be trusted, or this process itself wrote the reference
+(``written_blobs``).
 
 A branch shares the files of the version that it started from. Its manifests name their folder by
 the absolute path that the dataset had then: the root, or ``tree/dev`` below it for a branch of
@@ -43,11 +45,17 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, LanceError, NotSupportedError
+from lance_nb.file.external_blobs import NO_URIS, URIS_MAX, BlobUris
 from lance_nb.format.layout import branch_root, check_relative_path, transaction_path
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store, join_uri
 from lance_nb.storage.links import how_to_allow
-from lance_nb.storage.registry import StorageOptions, open_store, relative_uri
+from lance_nb.storage.registry import (
+    StorageOptions,
+    open_store,
+    relative_uri,
+    split_object_uri,
+)
 from lance_nb.table import refs
 from lance_nb.table.versions import load_version, parse_whole, version_names
 from lance_nb.value_classes import dataclass
@@ -66,7 +74,9 @@ class Locations:
 
     ``root`` is the dataset's root store, ``home`` the store of the branch (the root itself on
     main). ``has_external`` is False for a data file on its own, whose blobs are beside it.
-    ``checks``: files are compared with their checksums before they are read.
+    ``checks``: files are compared with their checksums before they are read. ``written_blobs``: the
+    external blobs that this process itself wrote references to; each is trusted by its whole URI,
+    as long as that leads where it led then.
     """
 
     root: Store
@@ -78,6 +88,7 @@ class Locations:
     present: dict[int, BasePath] = field(default_factory=dict)
     has_external: bool = True
     checks: ReadChecks | None = None
+    written_blobs: BlobUris = field(default=NO_URIS, repr=False, compare=False)
 
     def locate(self, path: str, base_id: int | None) -> tuple[Store, str]:
         """Return the store and the path in it; ``path`` is below a dataset root ("data/x.lance").
@@ -105,8 +116,20 @@ class Locations:
             )
         if base_id is not None:
             return self._checked(self._store(self.base(base_id))), check_relative_path(uri)
-        folder, _, name = uri.rpartition("/")
-        return self._open(BasePath(-1, folder)), check_relative_path(name)
+        target = self.written_blobs.target(uri)
+        folder, name = split_object_uri(uri if target is None else target)
+        name = check_relative_path(name)
+        if target is not None:
+            return open_store(folder, self.options), name
+        try:
+            return self._open(BasePath(-1, folder)), name
+        except InvalidInputError as error:
+            if self.written_blobs.is_cut:
+                error.add_note(
+                    "This process wrote references to more external blobs than the "
+                    f"{URIS_MAX:,} whose URIs it remembers; the others must be allowed."
+                )
+            raise
 
     def base(self, base_id: int) -> BasePath:
         """Return a base path by its id, as it is now (``present_base``).

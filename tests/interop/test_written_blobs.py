@@ -142,6 +142,39 @@ def test_references_outside_are_refused_unless_allowed(tmp_path: Path) -> None:
     assert payloads(dataset, "b", 2) == [b"0123456789", b"x"]
 
 
+@pytest.mark.parametrize("name", ["outside.bin", "a b.bin", "100%25.bin", "link.bin"])
+def test_references_of_this_process_are_read_as_pylance_reads_them(
+    name: str, tmp_path: Path
+) -> None:
+    lance, uri = require_pylance(), str(tmp_path / "x")
+    outside = tmp_path / "media" / name
+    outside.parent.mkdir()
+    if name == "link.bin":
+        (tmp_path / "elsewhere.bin").write_bytes(b"0123456789")
+        outside.symlink_to(tmp_path / "elsewhere.bin")
+    else:
+        outside.write_bytes(b"0123456789")
+    part = lance.Blob.from_uri(outside.as_uri(), 2, 3)
+    table = pa.table({"b": lance.blob_array([outside.as_uri(), b"x", part])})
+    handle = lance_nb.write_dataset(table, uri, allow_external_blob_outside_bases=True)
+    handle.insert(table, allow_external_blob_outside_bases=True)
+
+    expected = [b"0123456789", b"x", b"234"] * 2
+    for dataset in (lance.dataset(uri), handle, lance_nb.dataset(uri)):
+        assert payloads(dataset, "b", 6) == expected
+        assert dataset.to_table(blob_handling="all_binary")["b"].to_pylist() == expected
+
+    neighbour = outside.with_name("neighbour.bin")
+    neighbour.write_bytes(b"neighbour")
+    more = pa.table({"b": lance.blob_array([neighbour.as_uri()])})
+    lance.write_dataset(more, uri, mode="append", allow_external_blob_outside_bases=True)
+    assert payloads(lance.dataset(uri), "b", 7) == [*expected, b"neighbour"]
+    ours = lance_nb.dataset(uri)
+    assert payloads(ours, "b", 6) == expected
+    with pytest.raises(InvalidInputError, match="under another base path"):
+        ours.take_blobs("b", indices=[6])
+
+
 def test_references_below_base_paths_are_stored_as_pylance_stores_them(tmp_path: Path) -> None:
     lance = require_pylance()
     media = tmp_path / "media"

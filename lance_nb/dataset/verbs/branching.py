@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lance_nb.dataset.base_paths import remember_created
+from lance_nb.dataset.base_paths import inherit_blobs, remember_created
 from lance_nb.dataset.session import Session, open_session
 from lance_nb.dataset.verbs.committing import place_of
 from lance_nb.errors import InvalidInputError
@@ -74,6 +74,7 @@ def shallow_clone(
     source, version, place, clone_session = clone_places(session, target, uri, options)
     committed = cloning.shallow_clone(source, version, place, CommitOptions())
     remember_created(clone_session.root.uri, clone_session.allow_bases)
+    inherit_blobs(clone_session.root.uri, session.root.uri)
     return clone_session, clone_session.snapshot(committed.manifest, None)
 
 
@@ -87,6 +88,7 @@ def deep_clone(
     """Copy a version with all its files."""
     source, version, place, clone_session = clone_places(session, target, uri, options)
     committed = cloning.deep_clone(source, version, place, CommitOptions(), progress)
+    inherit_blobs(clone_session.root.uri, session.root.uri)
     return clone_session, clone_session.snapshot(committed.manifest, None)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_nb.dataset.base_paths import remember_created
+from lance_nb.dataset.base_paths import remember_blobs, remember_created
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES, commit_staged
 from lance_nb.dataset.verbs.input_data import reader_of
@@ -37,7 +37,9 @@ from lance_nb.file.versions import WRITABLE_VERSIONS, file_version_of, version_n
 from lance_nb.file.writer import PAGE_BYTES, FileOptions
 from lance_nb.format import layout
 from lance_nb.format.checksums import wants_checksums
+from lance_nb.format.fragment import Fragment
 from lance_nb.format.manifest import BasePath
+from lance_nb.format.schema import Schema
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.locations import Locations
@@ -187,6 +189,7 @@ class WriteRequest:
             FileOptions(
                 PAGE_BYTES if self.max_page_bytes is None else self.max_page_bytes,
                 allows_external_blobs=self.allow_external_blob_outside_bases,
+                accepted_uris={} if self.allow_external_blob_outside_bases else None,
                 blob_bases=BlobBases.of(() if locations is None else locations.present_bases()),
                 ingests=self._ingests(None if locations is None else locations.options),
                 blob_pack_bytes=PACK_BYTES if pack_bytes is None else pack_bytes,
@@ -309,16 +312,10 @@ def write_addition(
     version = added_version(current.manifest, request.data_storage_version)
     locations = current.locations
     reader = reader_of(data, schema, partial=True)
-    fragments = write_fragments(
-        reader,
-        current.manifest.schema,
-        locations.home,
-        request.write_options(
-            version, request.places(locations), locations, current.manifest.config
-        ),
-        request.progress,
+    options = request.write_options(
+        version, request.places(locations), locations, current.manifest.config
     )
-    return Addition(tuple(fragments))
+    return Addition(_written(locations, reader, current.manifest.schema, options, request))
 
 
 def write_replacement(
@@ -334,9 +331,7 @@ def write_replacement(
     config = request.config if current is None else current.manifest.config
     options = request.write_options(version, request.places(locations), locations, config)
     lance_schema = new_schema(reader.schema, options.file_version)
-    fragments = tuple(
-        write_fragments(reader, lance_schema, locations.home, options, request.progress)
-    )
+    fragments = _written(locations, reader, lance_schema, options, request)
     is_new = current is None
     operation: Operation = Overwrite(
         lance_schema,
@@ -345,6 +340,20 @@ def write_replacement(
         request.config if is_new else NO_PROPERTIES,
     )
     return Replacement(operation, fragments)
+
+
+def _written(
+    locations: Locations,
+    reader: pa.RecordBatchReader,
+    schema: Schema,
+    options: WriteOptions,
+    request: WriteRequest,
+) -> tuple[Fragment, ...]:
+    """Write the files; the external blobs that they refer to may be read by this process."""
+    fragments = write_fragments(reader, schema, locations.home, options, request.progress)
+    if options.file.accepted_uris:
+        remember_blobs(locations.root.uri, options.file.accepted_uris)
+    return tuple(fragments)
 
 
 def version_after(current: Snapshot | None) -> str:
