@@ -22,8 +22,9 @@ case.
 
 Limits: a list in the environment cannot hold local paths that contain the separator, nor URIs with
 ":" after the host; ``allow_bases`` can. A process remembers 100,000 external blobs, of all datasets
-together, and reading another one says so; handles that are pickled do not take them along. The
-dataset assigns the id of a base path when it is registered; 0 or None asks for the next one.
+together, and reading another one says so; pickled handles do not take them along, nor do tasks of
+Spark bring them to the driver from another process. The dataset assigns the id of a base path when
+it is registered; 0 or None asks for the next one.
 Source: ``lance.DatasetBasePath`` of pylance 14.0.2.
 """
 

@@ -15,6 +15,7 @@ Source: files of pylance 14.0.2.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
@@ -74,7 +75,7 @@ class FileOptions:
     page_bytes: int = PAGE_BYTES
     waiting_bytes_max: int = 512 * 1024 * 1024
     allows_external_blobs: bool = False
-    accepted_uris: dict[str, None] | None = None
+    accepted_uris: dict[str, None] | None = dataclasses.field(default=None, compare=False)
     blob_bases: BlobBases = NO_BASES
     ingests: ExternalBlobs | None = None
     blob_pack_bytes: int = PACK_BYTES

@@ -34,6 +34,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.base_paths import remember_blobs
 from lance_nb.dataset.opening import destination
 from lance_nb.dataset.verbs import deleting
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES
@@ -171,10 +172,20 @@ class RowWriter:
         return self.mode in {"create", "overwrite"}
 
     def write(self, rows: Any) -> Addition | None:
-        """Write rows to new files; None without rows. In blob columns, bytes become blobs."""
-        home = self.pinned.session().home(self.pinned.branch)
+        """Write rows to new files; None without rows. In blob columns, bytes become blobs.
+
+        External blobs that they refer to may be read by the process of the task alone.
+        """
+        session = self.pinned.session()
         source = bytes_as_blobs(self._passing(reader_of(rows)), self.schema)
-        fragments = write_fragments(source, self.schema, home, self.options)
+        accepted_uris: dict[str, None] = {}
+        options = replace(
+            self.options, file=replace(self.options.file, accepted_uris=accepted_uris)
+        )
+        home = session.home(self.pinned.branch)
+        fragments = write_fragments(source, self.schema, home, options)
+        if accepted_uris:
+            remember_blobs(session.root.uri, accepted_uris)
         return Addition(tuple(fragments)) if fragments else None
 
     def _passing(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:

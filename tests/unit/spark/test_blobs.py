@@ -12,7 +12,7 @@ from pyarrow import parquet
 import lance_nb
 from lance_nb import spark
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.spark.types import new_schema
 
 
@@ -54,6 +54,22 @@ def test_external_blobs_stay_references(tmp_path: Path) -> None:
     made = lance_nb.dataset(target.uri, allow_bases=[tmp_path.as_uri()])
     assert payloads(made) == [b"x", b"here it is", b"far away"]
     assert made.to_table(["b"])["b"].to_pylist()[2]["blob_uri"] == outside.as_uri()
+
+
+def test_references_that_a_task_of_this_process_wrote_are_read(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.bin"
+    outside.write_bytes(b"far away")
+    table = blobs(0, outside.as_uri(), b"near")
+    with pa.ipc.new_file(str(tmp_path / "rows.arrow"), table.schema) as file:
+        file.write_table(table)
+    files = {"allow_external_blob_outside_bases": True}
+    for number, source in enumerate((table, str(tmp_path / "rows.arrow"))):
+        target = str(tmp_path / f"{number}.lance")
+        spark.write(source, target, engine="local", files=files)
+        assert payloads(lance_nb.dataset(target)) == [b"far away", b"near"]
+    rows = str(tmp_path / "rows.arrow")
+    with pytest.raises(InvalidInputError, match="allow_external_blob_outside_bases=True"):
+        spark.append(target, rows, engine="local")
 
 
 def test_references_below_a_base_path_of_the_other_dataset_are_refused(tmp_path: Path) -> None:
