@@ -126,9 +126,13 @@ class PreparedStatement:
     def register(self, connection: Any) -> None:
         """Make what the statement reads and calls known to a connection."""
         from lance_nb.dataset.statements.carriers import ScanStream
+        from lance_nb.dataset.statements.row_functions import ComputingScan
 
-        for name, scan in self.scans.items():
-            connection.register(name, ScanStream(scan))
+        for table_scan in self.translation.scans:
+            scan: Any = self.scans[table_scan.name]
+            if table_scan.computed:
+                scan = ComputingScan(scan, table_scan.computed)
+            connection.register(table_scan.name, ScanStream(scan))
         for function in self.translation.functions:
             function.register(connection)
 

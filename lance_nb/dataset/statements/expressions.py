@@ -1,9 +1,10 @@
 """Translate expressions: on rows, on groups, aggregates and window functions.
 
 An expression on rows that the filters know becomes a column or a call of a function that the
-filters' own code computes (``RowFunction``); comparisons of columns and constants in which both
-agree are left to DuckDB, which joins by them. What the filters do not know (functions of DuckDB
-alone, lambdas ...) is left as it is, and its operands are translated.
+filters' own code computes (``RowFunction``), ahead in the scan where the SELECT is from one table;
+comparisons of columns and constants in which both agree are left to DuckDB, which joins by them.
+What the filters do not know (functions of DuckDB alone, lambdas ...) is left as it is, and its
+operands are translated.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from lance_nb.dataset.statements.duckdb_nodes import (
     typed_node,
     zoned_node,
 )
-from lance_nb.dataset.statements.row_functions import RowFunction
+from lance_nb.dataset.statements.row_functions import COMPUTED_PREFIX, IS_COMPUTED, RowFunction
 from lance_nb.dataset.statements.scope import ResultField, Scope
 from lance_nb.errors import InvalidInputError, PredicateError
 from lance_nb.table.predicate.arithmetic import arithmetic
@@ -188,11 +189,15 @@ def with_nanoseconds(node: Any) -> Any:
 
 
 class ExpressionTranslator(ABC):
-    """Translates the expressions of one statement; ``functions`` are those that they call."""
+    """Translates the expressions of one statement; ``functions`` are those that they call.
+
+    ``computed`` are the functions that a scan computes ahead.
+    """
 
     def __init__(self) -> None:
         self.functions: dict[Any, RowFunction] = {}
         self.clocks: dict[str, Expression] = {}
+        self.computed: dict[str, set[str]] = {}  # names of functions by scan
 
     @abstractmethod
     def query(self, node: Any, outer: Scope) -> tuple[Any, list[ResultField] | None]:
@@ -258,9 +263,11 @@ class ExpressionTranslator(ABC):
             return self._left_to_duckdb(node, scope)[0]
         if len(tables) > 1 and node.key in _COMPARISONS:
             return self._compared(node, scope)
-        return self._called(node, bound, binder)
+        return self._called(node, bound, binder, scope)
 
-    def _called(self, node: Any, bound: Expression, binder: ScopeBinder) -> Any | None:
+    def _called(
+        self, node: Any, bound: Expression, binder: ScopeBinder, scope: Scope
+    ) -> Any | None:
         from sqlglot import exp
 
         paths = tuple(dict.fromkeys(paths_of(bound)))
@@ -272,7 +279,13 @@ class ExpressionTranslator(ABC):
         name = self._function(str(node.sql(dialect="duckdb")), bound, pairs)
         if name is None:
             return None
-        return exp.Anonymous(this=name, expressions=[operand.copy() for operand in operands])
+        called = exp.Anonymous(this=name, expressions=[operand.copy() for operand in operands])
+        scan = scope.scan_of(paths)
+        if scan is None:
+            return called
+        self.computed.setdefault(scan, set()).add(name)
+        is_computed, value = (exp.column(column, quoted=True) for column in (IS_COMPUTED, name))
+        return exp.Case(ifs=[exp.If(this=is_computed, true=value)], default=called)
 
     def _function(
         self, text: str, bound: Expression, paths: tuple[tuple[Path, pa.DataType], ...]
@@ -284,7 +297,7 @@ class ExpressionTranslator(ABC):
         key = (text, paths)
         function = self.functions.get(key)
         if function is None:
-            name = f"lance_expression_{len(self.functions)}"
+            name = f"{COMPUTED_PREFIX}{len(self.functions)}"
             function = RowFunction(name, text, bound, paths)
             if not function.is_carried:
                 return None

@@ -1,8 +1,14 @@
-"""Expressions of filters as functions of DuckDB: what both compute is computed by the same code."""
+"""Expressions of filters in statements: what both compute is computed by the same code.
+
+An expression becomes a function of DuckDB's, which it calls for some 2,000 rows at a time. One on
+the columns of a scan is also computed for whole batches of it (``ComputingScan``), some ten times
+faster. DuckDB takes these values where ``IS_COMPUTED`` holds; it does not in batches with a value
+that cannot be computed: there DuckDB calls the function for the rows that need it, if any do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -18,6 +24,9 @@ from lance_nb.table.predicate.expression import (
     one_array,
 )
 from lance_nb.value_classes import dataclass
+
+COMPUTED_PREFIX = "lance_expression_"
+IS_COMPUTED = f"{COMPUTED_PREFIX}known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +52,35 @@ class RowFunction:
             self.name, self._kernel(), parameters, result, type="arrow", null_handling="special"
         )
 
-    def _kernel(self) -> Callable[..., pa.Array]:
-        carrier = _carrier(self.expression.type)
+    @property
+    def field(self) -> pa.Field:
+        """The column that a scan adds for the expression."""
+        return pa.field(self.name, _carrier(self.expression.type))
 
+    def values_in(self, batch: pa.RecordBatch) -> pa.Array:
+        """Compute the expression for the rows of a scan. Raises PredicateError."""
+        import pyarrow.compute as pc
+
+        operands = []
+        for path, _ in self.paths:
+            column = batch.column(path[0].partition(".")[2])
+            operands.append(pc.struct_field(column, list(path[1:])) if path[1:] else column)
+        return self._values(operands)
+
+    def _values(self, operands: Sequence[Any]) -> pa.Array:
+        try:
+            columns = {
+                path: pa.chunked_array([converted(one_array(column), type_)])
+                for (path, type_), column in zip(self.paths, operands, strict=True)
+            }
+            result = one_array(evaluate_needed(self.expression, columns), len(operands[0]))
+            return converted(result, _carrier(self.expression.type))
+        except (pa.ArrowException, OverflowError) as exc:
+            raise PredicateError(f"{self.text}: {first_line(exc)}") from exc
+
+    def _kernel(self) -> Callable[..., pa.Array]:
         def kernel(*values: Any) -> pa.Array:
-            try:
-                columns = {
-                    path: pa.chunked_array([converted(one_array(column), type_)])
-                    for (path, type_), column in zip(self.paths, values, strict=True)
-                }
-                result = one_array(evaluate_needed(self.expression, columns), len(values[0]))
-                return converted(result, carrier)
-            except (pa.ArrowException, OverflowError) as exc:
-                raise PredicateError(f"{self.text}: {first_line(exc)}") from exc
+            return self._values(values)
 
         # DuckDB counts the parameters of the signature.
         names = [f"column_{number}" for number in range(len(self.paths))]
@@ -63,6 +88,36 @@ class RowFunction:
             [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
         )
         return kernel
+
+
+@dataclass(frozen=True, slots=True)
+class ComputingScan:
+    """A scan whose rows have the values of functions as columns, and whether they are computed."""
+
+    scan: Any
+    functions: Sequence[RowFunction]
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Read the rows."""
+        reader = self.scan.to_reader()
+        fields = [function.field for function in self.functions]
+        schema = pa.schema(
+            [*reader.schema, *fields, (IS_COMPUTED, pa.bool_())], reader.schema.metadata
+        )
+        return pa.RecordBatchReader.from_batches(schema, self._computed(reader, schema))
+
+    def _computed(
+        self, reader: pa.RecordBatchReader, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            try:
+                values = [function.values_in(batch) for function in self.functions]
+                is_computed = True
+            except PredicateError:  # an error only if DuckDB finds that a row needs the value
+                values = [pa.nulls(len(batch), function.field.type) for function in self.functions]
+                is_computed = False
+            flags = pa.repeat(pa.scalar(is_computed), len(batch))
+            yield pa.RecordBatch.from_arrays([*batch.columns, *values, flags], schema=schema)
 
 
 def _carrier(type_: pa.DataType) -> pa.DataType:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.expression import Column, Expression, child
+from lance_nb.table.predicate.expression import Column, Expression, Path, child
 
 
 @dataclass
@@ -25,12 +25,14 @@ class Relation:
     """A table of FROM. ``fields`` is None where its columns are not known.
 
     ``merged`` are the columns that USING takes from another table, so that ``*`` lists them once.
+    ``scan`` is the name of the scan that can compute expressions on its columns, if one can.
     """
 
     qualifier: str
     fields: list[ResultField] | None
     merged: frozenset[str] = frozenset()
     is_hidden: bool = False
+    scan: str | None = None
 
     def find(self, name: str) -> ResultField | None:
         """Return the column of a name, else the first that differs in case only."""
@@ -103,6 +105,17 @@ class Scope:
     def _number_of(self, relation: Relation | None) -> int:
         """Return a number that tells this table from all others that are seen from here."""
         return 0 if relation is None else id(relation)
+
+    def scan_of(self, paths: Iterable[Path]) -> str | None:
+        """Return the scan that all columns are of, where it is the only table; else None.
+
+        What is computed from groups is none of a scan.
+        """
+        if self.keys is not None or len(self.relations) != 1:
+            return None
+        number = str(self._number_of(self.relations[0]))
+        is_own = all(path[0].partition(".")[0] == number for path in paths)
+        return self.relations[0].scan if is_own else None
 
     def name_of(self, node: Any) -> str:
         """Return the name of a column with that of its table, as pylance writes it."""

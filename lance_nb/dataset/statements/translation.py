@@ -9,7 +9,8 @@ Samples, PIVOT, table functions and the like are left as they are, with DuckDB's
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from lance_nb.dataset.statements.expressions import (
     with_nanoseconds,
 )
 from lance_nb.dataset.statements.result_names import ResultNames
-from lance_nb.dataset.statements.row_functions import RowFunction
+from lance_nb.dataset.statements.row_functions import COMPUTED_PREFIX, IS_COMPUTED, RowFunction
 from lance_nb.dataset.statements.scope import Relation, ResultField, Scope
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import unify
@@ -37,12 +38,16 @@ from lance_nb.value_classes import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
-    """What a statement reads under one name: a table's columns (None for all) and rows."""
+    """What a statement reads under one name: a table's columns (None for all) and rows.
+
+    ``computed`` are the functions whose values its rows have as further columns.
+    """
 
     name: str
     table: str
     columns: tuple[str, ...] | None
     filter: str | None
+    computed: tuple[RowFunction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ def translate(
 ) -> Translation:
     """Translate a statement on tables with these schemas.
 
-    ``has_filters``: whether the scans can have filters; otherwise DuckDB computes all conditions.
+    ``has_filters``: whether the scans can filter and compute; otherwise DuckDB computes everything.
     A text that is not one query is returned as it is, with scans of the tables.
     """
     from sqlglot import exp
@@ -72,10 +77,18 @@ def translate(
     translator = _Translator(tree, tables, has_filters=has_filters)
     query, fields = call_deeply(lambda: translator.query(tree, Scope()))
     result_fields = None if fields is None else tuple((field.name, field.type) for field in fields)
-    written = call_deeply(lambda: duckdb_text(query))
     names = {table.name for table in query.find_all(exp.Table)}
-    scans = tuple(scan for scan in translator.scans if scan.name in names)
-    return Translation(written, scans, tuple(translator.functions.values()), result_fields)
+    columns = {column.name for column in query.find_all(exp.Column)}
+    functions = tuple(translator.functions.values())
+    scans_of_query = []
+    for scan in translator.scans:
+        names_used = translator.computed.get(scan.name, set()) & columns
+        computed = tuple(function for function in functions if function.name in names_used)
+        if scan.name in names:
+            scans_of_query.append(replace(scan, computed=computed))
+    _hide_computed(query, [scan for scan in scans_of_query if scan.computed])
+    written = call_deeply(lambda: duckdb_text(query))
+    return Translation(written, tuple(scans_of_query), functions, result_fields)
 
 
 def _named_columns(tree: Any, names: list[str]) -> tuple[str, ...] | None:
@@ -86,12 +99,39 @@ def _named_columns(tree: Any, names: list[str]) -> tuple[str, ...] | None:
         parent = star.parent
         if not isinstance(parent, exp.Anonymous) or str(parent.this).lower() != "count":
             return None
-    if any(str(call.this).lower() == "columns" for call in tree.find_all(exp.Anonymous)):
-        return None
-    if any(str(join.args.get("method")).upper() == "NATURAL" for join in tree.find_all(exp.Join)):
+    if _uses_all_columns(tree):
         return None
     written = {identifier.name.lower() for identifier in tree.find_all(exp.Identifier)}
     return tuple(name for name in names if name.lower() in written) or tuple(names[:1])
+
+
+def _uses_all_columns(tree: Any) -> bool:
+    """Whether a statement uses columns that it does not name, other than by a star."""
+    from sqlglot import exp
+
+    calls, joins = tree.find_all(exp.Anonymous), tree.find_all(exp.Join)
+    return any(str(call.this).lower() == "columns" for call in calls) or any(
+        str(join.args.get("method")).upper() == "NATURAL" for join in joins
+    )
+
+
+def _hide_computed(query: Any, scans: Iterable[TableScan]) -> None:
+    """Exclude what scans compute from the stars that show their columns."""
+    from sqlglot import exp
+
+    names = {
+        scan.name: [*(function.name for function in scan.computed), IS_COMPUTED] for scan in scans
+    }
+    for select in query.find_all(exp.Select):
+        start = select.args.get("from_") or select.args.get("from")
+        table = None if start is None else start.this
+        if not isinstance(table, exp.Table) or table.name not in names:
+            continue
+        for part in select.expressions:
+            star = part.this if isinstance(part, exp.Column) else part
+            if isinstance(star, exp.Star):
+                hidden = [exp.to_identifier(name, quoted=True) for name in names[table.name]]
+                star.set("except_", [*(star.args.get("except_") or []), *hidden])
 
 
 class _Translator(ExpressionTranslator):
@@ -100,6 +140,7 @@ class _Translator(ExpressionTranslator):
     def __init__(self, tree: Any, tables: Mapping[str, pa.Schema], *, has_filters: bool) -> None:
         super().__init__()
         self._has_filters = has_filters
+        self._shows_columns = _uses_all_columns(tree)
         self._tables = {name.lower(): (name, schema) for name, schema in tables.items()}
         self._columns = {
             name: _named_columns(tree, schema.names) for name, schema in tables.items()
@@ -248,7 +289,7 @@ class _Translator(ExpressionTranslator):
     def _table(self, node: Any, rows: Scope) -> None:
         from sqlglot import exp
 
-        name = node.name.lower()
+        name, can_compute = node.name.lower(), False
         if name in rows.tables:
             fields = rows.tables[name]
         elif name in self._tables:
@@ -262,9 +303,16 @@ class _Translator(ExpressionTranslator):
             if not node.alias:
                 node.set("alias", exp.TableAlias(this=exp.to_identifier(table, quoted=True)))
             node.set("this", exp.to_identifier(scan.name, quoted=True))
+            is_named = not node.alias_column_names and not any(
+                column.lower().startswith(COMPUTED_PREFIX) for column in schema.names
+            )
+            can_compute = self._has_filters and is_named and not self._shows_columns
         else:
             fields = None
-        rows.relations.append(Relation(node.alias_or_name, _renamed(fields, node)))
+        relation = Relation(node.alias_or_name, _renamed(fields, node))
+        if can_compute:
+            relation.scan = node.name
+        rows.relations.append(relation)
 
     # Clauses.
 
@@ -310,7 +358,7 @@ class _Translator(ExpressionTranslator):
                 filters.append(text)
         if filters:
             joined = " AND ".join(filters)
-            self.scans[numbers[0]] = TableScan(scan.name, scan.table, scan.columns, joined)
+            self.scans[numbers[0]] = replace(scan, filter=joined)
         return remaining
 
     def _filter_of(self, part: Any, rows: Scope, schema: pa.Schema) -> str | None:
@@ -354,7 +402,7 @@ class _Translator(ExpressionTranslator):
 
         group = node.args.get("group")
         if group is None:
-            return rows.grouped({}), None
+            return rows, None
         keys: dict[str, Any] = {}
         written: list[Any] = []
         for key in group.expressions:

@@ -188,6 +188,75 @@ def test_values_that_cannot_be_computed_are_errors(
     assert "Python exception" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("statement", "computed"),
+    [
+        ("SELECT a + 1, a, sum(id / 2) OVER () FROM dataset", [["a + 1", "id / 2"]]),
+        ("SELECT a / 2 + 1 AS k FROM dataset GROUP BY a / 2", [["a / 2"]]),
+        ("SELECT *, a + 1 FROM dataset", [["a + 1"]]),
+        ("SELECT x FROM (SELECT a + 1 AS x FROM dataset) AS t", [["a + 1"]]),
+        ("SELECT id FROM dataset WHERE a + 1 > 2", [[]]),
+        ("SELECT x + 1 FROM (SELECT a AS x FROM dataset) AS t", [[]]),
+        ("SELECT sum(a) + 1, max(a) + 1 FROM dataset", [[]]),
+        ("SELECT a + 1 FROM dataset GROUP BY ROLLUP (a)", [[]]),
+        ("SELECT x.a + 1 FROM dataset x JOIN dataset y ON x.id = y.id", [[], []]),
+        ("SELECT (SELECT max(x.a + 1 + y.a) FROM dataset y) FROM dataset x", [[], []]),
+        ("SELECT columns('a'), id + 1 FROM dataset", [[]]),
+        ("SELECT c0 + 1 FROM dataset AS d(c0)", [[]]),
+    ],
+)
+def test_scans_compute_the_expressions_on_their_columns_alone(
+    ds: LanceDataset, statement: str, computed: list[list[str]]
+) -> None:
+    scans = translate(statement, {"dataset": TABLE.schema}).scans
+    assert [[function.text for function in scan.computed] for scan in scans] == computed
+    by_functions = translate(statement, {"dataset": TABLE.schema}, has_filters=False)
+    assert not any(scan.computed for scan in by_functions.scans)
+    result = result_of(ds, statement)
+    assert not [name for name in result.schema.names if "lance_expression" in name]
+    assert result.num_rows
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        ("SELECT x FROM (SELECT id, 6 / a AS x FROM dataset) AS t WHERE id < 2", [6, 3]),
+        ("SELECT 6 / a AS x FROM dataset ORDER BY id LIMIT 2", None),
+        ("SELECT id FROM (SELECT id, 1 / a FROM dataset) AS t WHERE id > 4", [5]),
+        ("SELECT list_value(6 / a)[1] AS x FROM dataset WHERE a > 1 ORDER BY id", [3, 0]),
+        ("SELECT sum(6 / a) FILTER (WHERE id < 2) AS x FROM dataset", None),
+        ("SELECT 6 / a AS x FROM dataset QUALIFY row_number() OVER (ORDER BY id) < 3", [6, 3]),
+        ("SELECT * FROM (SELECT id, f * 2 AS x, 6 / a AS y FROM dataset) AS t WHERE id = 5", [5]),
+    ],
+)
+def test_a_value_that_a_scan_cannot_compute_matters_in_rows_that_need_it(
+    ds: LanceDataset, statement: str, values: list[int] | None
+) -> None:
+    if values is None:
+        with pytest.raises(InvalidInputError, match="6 / a: divide by zero"):
+            result_of(ds, statement)
+    else:
+        assert result_of(ds, statement).column(0).to_pylist() == values
+
+
+def test_a_scan_computes_beside_stars_and_nested_columns() -> None:
+    rows = pa.table({"p": [{"x": 1}, None, {"x": None}], "h": pa.array([1, 2, None], pa.float16())})
+    nested = lance_nb.write_dataset(rows, "memory://statements/nested")
+    statement = "SELECT *, p.x + 1 AS n, h * 2 AS d FROM dataset"
+    (scan,) = translate(statement, {"dataset": rows.schema}).scans
+    assert [function.text for function in scan.computed] == ["p.x + 1", "h * 2"]
+    result = result_of(nested, statement)
+    assert result.schema.names == ["p", "h", "n", "d"]
+    assert result["n"].to_pylist() == [2, None, None]
+    assert result["d"].to_pylist() == [2.0, 4.0, None]
+    odd = lance_nb.write_dataset(
+        pa.table({"a": [1], "lance_expression_0": [7]}), "memory://statements/odd"
+    )
+    assert result_of(odd, "SELECT a + 1 AS n, * FROM dataset").to_pylist() == [
+        {"n": 2, "a": 1, "lance_expression_0": 7}
+    ]
+
+
 def test_what_duckdb_alone_knows_is_run_by_it(ds: LanceDataset) -> None:
     statement = (
         "SELECT list_transform(l, x -> x * 2) AS doubled, id FROM dataset "
