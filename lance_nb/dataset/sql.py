@@ -176,10 +176,19 @@ def _rows_of(connection: Any, translation: Translation, batch_rows: int) -> pa.R
     # DuckDB has had two names for it.
     read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
     reader = read(batch_rows)
-    if translation.fields is None:
-        return reader
-    schema = restored_schema(reader.schema, translation.fields)
-    return pa.RecordBatchReader.from_batches(schema, restored(reader, schema))
+    schema = reader.schema
+    if translation.fields is not None:
+        schema = restored_schema(schema, translation.fields)
+    batches = _with_duckdb_errors(restored(reader, schema))
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _with_duckdb_errors(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches; what fails after the first is DuckDB's error too, and not Arrow's."""
+    try:
+        yield from batches
+    except (OSError, pa.ArrowException) as error:
+        raise _duckdb().Error(str(error)) from error
 
 
 class SqlQuery:
@@ -367,5 +376,5 @@ def indexed_answer(connection: Any, dataset: LanceDataset, text: str, name: str)
 
 def _held(reader: pa.RecordBatchReader, connection: Any) -> Any:
     """Yield the batches; the connection must live as long."""
-    with connection:
+    with connection, duckdb_errors():
         yield from reader

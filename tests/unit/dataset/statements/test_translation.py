@@ -15,6 +15,8 @@ from lance_nb.dataset.sql import prepare
 from lance_nb.dataset.statements.translation import translate
 from lance_nb.errors import InvalidInputError
 from lance_nb.magic.command_line import main
+from lance_nb.magic.context import MagicContext
+from lance_nb.magic.verbs.sql import query as magic_query
 from tests.support.requirements import require_package
 
 MINUS_NAN = math.copysign(float("nan"), -1)
@@ -255,6 +257,15 @@ def test_a_scan_computes_beside_stars_and_nested_columns() -> None:
     assert result_of(odd, "SELECT a + 1 AS n, * FROM dataset").to_pylist() == [
         {"n": 2, "a": 1, "lance_expression_0": 7}
     ]
+
+
+def test_errors_of_late_rows_are_those_of_early_ones() -> None:
+    rows = pa.table({"a": range(400_000), "b": [1] * 399_999 + [0]})
+    late = lance_nb.write_dataset(rows, "memory://statements/late")
+    with pytest.raises(InvalidInputError, match="SQL: a / b: divide by zero"):
+        result_of(late, "SELECT a / b AS q FROM dataset")
+    with pytest.raises(InvalidInputError, match="SQL: a / b: divide by zero"):
+        magic_query(MagicContext(namespace={"late": late}), "SELECT a / b FROM late")
 
 
 def test_what_duckdb_alone_knows_is_run_by_it(ds: LanceDataset) -> None:
