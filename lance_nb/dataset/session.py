@@ -122,7 +122,8 @@ class CacheSession:
 class Session:
     """The root of a dataset and the caches of its immutable files.
 
-    ``checks``: files are compared with their checksums before they are read.
+    ``checks``: files are compared with their checksums before they are read. ``secret_uri``: the
+    URI with its password or signature, empty if it has none.
     """
 
     root: Store
@@ -132,6 +133,7 @@ class Session:
     deletions: DeletionCache = field(default_factory=DeletionCache, repr=False)
     logs: dict[str | None, VersionLog] = field(default_factory=dict, repr=False)
     asked_uri: str = field(default="", repr=False)
+    secret_uri: str = field(default="", repr=False)
     commit_lock: CommitLock | None = field(default=None, repr=False)
     io: IOCounter = field(default_factory=IOCounter, repr=False, compare=False)
     checks: ReadChecks | None = field(default=None, repr=False, compare=False)
@@ -163,6 +165,11 @@ class Session:
         It is without passwords and signatures.
         """
         return without_url_secrets(self.asked_uri) or self.root.uri
+
+    @property
+    def opening_uri(self) -> str:
+        """The URI with its password or signature: to open the dataset with, never to be shown."""
+        return self.secret_uri or self.uri
 
     def home(self, branch: str | None) -> Store:
         """Return the store of a branch's folder (None is main)."""
@@ -260,6 +267,7 @@ def open_session(
         root, asked_uri = open_store(uri, storage_options, bases), ""
     if check:
         caches = None
+    text = os.fspath(uri)
     return Session(
         root,
         bases,
@@ -267,6 +275,7 @@ def open_session(
         files=FileCache() if caches is None else caches.files,
         deletions=DeletionCache() if caches is None else caches.deletions,
         asked_uri=asked_uri,
+        secret_uri="" if without_url_secrets(text) == text else text,
         commit_lock=commit_lock,
         checks=_read_checks() if check else None,
     )

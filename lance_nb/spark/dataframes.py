@@ -246,7 +246,7 @@ def read(
     )
     if isinstance(target, LanceDataset):
         reader_options = _pinned(reader_options, target)
-        reader_options["path"] = PinnedVersion.of(target).uri
+        reader_options["path"] = PinnedVersion.of(target).opening_uri
     else:
         reader_options["path"] = os.fspath(target)
     if is_connect(session) or not {"table", "readchangefeed"}.isdisjoint(reader_options):

@@ -189,7 +189,9 @@ def _encoded_copy(copy: CommitCopy, shared: _Shared | None) -> dict[str, Any]:
 
 
 def _encoded_copies(task: CopyFiles, shared: _Shared | None) -> dict[str, Any]:
-    first = task.files[0][0]  # the store of a file decides how its options are understood
+    # The store of a file decides how its options are understood.
+    in_bases = all(uri for uri, _, _ in task.files)
+    first = task.files[0][0] if in_bases else task.source
     return {
         "files": _encoded(task.files, shared),
         "source": _encoded_location(first, task.source_options, shared),
@@ -334,13 +336,13 @@ def _decoded_copy(value: dict[str, Any], resume_options: ResumeOptions) -> Commi
 
 
 def _decoded_copies(value: dict[str, Any], resume_options: ResumeOptions) -> CopyFiles:
-    _, source_options = _resolved(value["source"], resume_options, resume_options.options)
+    source, source_options = _resolved(value["source"], resume_options, resume_options.options)
     target, target_options = _resolved(
         value["target"], resume_options, resume_options.target_options
     )
     return CopyFiles(
         _decoded(value["files"], resume_options), source_options, target, target_options,
-        value["size_bytes"], tuple(value["allow_bases"]), value["checksums"],
+        value["size_bytes"], tuple(value["allow_bases"]), value["checksums"], source,
     )  # fmt: skip
 
 

@@ -453,7 +453,7 @@ def merge_buckets(
 def _target(spark: SparkSession, pinned: PinnedVersion, on: list[str]) -> DataFrame:
     """Read the key columns and row addresses of the pinned version."""
     return read(
-        pinned.uri, spark=spark, columns=on, withRowAddress=True, version=pinned.version,
+        pinned.opening_uri, spark=spark, columns=on, withRowAddress=True, version=pinned.version,
         branch=pinned.branch, storage_options=dict(pinned.storage_options) or None,
     )  # fmt: skip
 

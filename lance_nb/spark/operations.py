@@ -228,7 +228,8 @@ def write(
     except DatasetAlreadyExistsError:
         if mode != "ignore":
             raise
-        return open_dataset(session.uri, storage_options=storage_options)  # created meanwhile
+        # It was created meanwhile.
+        return open_dataset(session.opening_uri, storage_options=storage_options)
 
 
 _MODES = {"error": "create", "errorifexists": "create"}

@@ -13,7 +13,7 @@ are those of ``spark.sql.files.maxPartitionBytes`` and ``spark.sql.files.openCos
 Files of tasks that failed or lost a race belong to no version; cleanup removes them. Nothing is
 deleted after a commit was attempted.
 
-Limits: storage options are sent to the executors unchanged, credentials included.
+Limits: storage options and URIs are sent to the executors unchanged, credentials included.
 Source: lance_nb.transactions.staged (edits), lance_nb.transactions.commit (the three outcomes).
 """
 
@@ -39,6 +39,7 @@ from lance_nb.dataset.verbs.committing import commit_staged, place_of
 from lance_nb.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_nb.format.fragment import Fragment
 from lance_nb.indices.search import scalar_search
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.table.index_search import Ids, among, different
 from lance_nb.table.predicate import Filter
 from lance_nb.table.refs import Target
@@ -176,7 +177,8 @@ class PinnedVersion:
     pinned version by number, time and transaction, so that a dataset which was deleted and created
     again in the same folder is refused. It is kept when ``version`` is replaced by another version
     of the dataset, which is then not compared. ``reads_checked``: verify the checksum of each file
-    before it is read.
+    before it is read. ``uri`` is shown: one with a password or signature is moved to
+    ``secret_uri``, and masked.
     """
 
     uri: str
@@ -187,6 +189,13 @@ class PinnedVersion:
     allow_bases: tuple[str, ...] = ()
     stamp: str = ""
     reads_checked: bool = False
+    secret_uri: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        shown = without_url_secrets(self.uri)
+        if shown != self.uri:
+            object.__setattr__(self, "secret_uri", self.uri)
+            object.__setattr__(self, "uri", shown)
 
     @classmethod
     def of(cls, dataset: LanceDataset) -> PinnedVersion:
@@ -196,7 +205,7 @@ class PinnedVersion:
     @classmethod
     def of_snapshot(cls, session: Session, snapshot: Snapshot | None) -> PinnedVersion:
         """Pin a version, or the folder of a dataset that is to be created."""
-        uri = session.uri
+        uri = session.opening_uri
         return cls(
             uri if "://" in uri else str(Path(uri).absolute()),
             0 if snapshot is None else snapshot.version,
@@ -206,6 +215,11 @@ class PinnedVersion:
             stamp="" if snapshot is None else stamp_of(snapshot.manifest),
             reads_checked=session.checks is not None,
         )
+
+    @property
+    def opening_uri(self) -> str:
+        """The URI with its password or signature: to open the dataset with, never to be shown."""
+        return self.secret_uri or self.uri
 
     @property
     def options_json(self) -> str | None:
@@ -220,7 +234,7 @@ class PinnedVersion:
     def session(self) -> Session:
         """Open the folder without reading anything."""
         options = dict(self.storage_options) or None
-        return open_session(self.uri, options, self.allow_bases, check=self.reads_checked)
+        return open_session(self.opening_uri, options, self.allow_bases, check=self.reads_checked)
 
     def open(self) -> tuple[Session, Snapshot]:
         """Open the version; the last few are cached, so a worker opens each once.
@@ -274,8 +288,7 @@ def _frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
 
 @lru_cache(maxsize=_CACHED_VERSIONS)
 def _opened(pinned: PinnedVersion) -> tuple[Session, Snapshot]:
-    options = dict(pinned.storage_options) or None
-    session = open_session(pinned.uri, options, pinned.allow_bases, check=pinned.reads_checked)
+    session = pinned.session()
     snapshot = session.load(Target(pinned.branch, pinned.version))
     if pinned.stamp.startswith(f"{pinned.version} "):
         check_stamp(snapshot, pinned.stamp, pinned.uri)

@@ -181,8 +181,10 @@ class Reference:
         if not isinstance(self.target, LanceDataset):
             return open_dataset(self.target, self.ref, asof=self.asof)
         if self.asof is not None:
-            options = self.target.opened[0].storage_options
-            return open_dataset(self.target.uri, asof=self.asof, storage_options=options)
+            session, _ = self.target.opened
+            return open_dataset(
+                session.opening_uri, asof=self.asof, storage_options=session.storage_options
+            )
         return self.target if self.ref is None else self.target.checkout_version(self.ref)
 
 

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lance_nb.dataset import LanceDataset
@@ -89,7 +89,7 @@ def with_one_spelling(given_options: Mapping[str, str]) -> dict[str, str]:
 class SourceOptions:
     """Options as Spark passes them: lower-case keys, text values."""
 
-    values: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str, str], ...] = field(repr=False)  # credentials among them
 
     @classmethod
     def of(cls, given_options: Mapping[str, str]) -> SourceOptions:

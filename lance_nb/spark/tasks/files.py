@@ -24,6 +24,7 @@ from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.opening import destination
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from lance_nb.format.fragment import Fragment
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, fragment_groups, select_fragments
 from lance_nb.spark.row_writer import (
     BAD_RECORDS,
@@ -514,5 +515,5 @@ def _schemas(files: Iterable[FileRows], source_settings: SourceSettings) -> Iter
 
 def _named(source: SourcePath | Sequence[SourcePath]) -> str:
     if isinstance(source, str | os.PathLike):
-        return os.fspath(source)
+        return without_url_secrets(os.fspath(source))
     return f"{len(source)} files"

@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ from lance_nb.spark.plan import (
     fragment_groups,
     select_fragments,
 )
-from lance_nb.storage.registry import open_store
+from lance_nb.storage.registry import open_store, relative_uri
 from lance_nb.table.data_statistics import DataStatistics, FieldStatistics, data_statistics
 from lance_nb.table.refs import Target
 from lance_nb.transactions.checksum_records import CopiedSums
@@ -242,15 +242,19 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class CopyFiles:
-    """Copy some files; each is the URI of a store, a path in it, and a path below the target."""
+    """Copy some files; each is the URI of a store, a path in it, and a path below the target.
+
+    An empty URI is that of the dataset, ``source``.
+    """
 
     files: tuple[tuple[str, str, str], ...]
-    source_options: _Options
-    target: str
-    target_options: _Options
+    source_options: _Options = field(repr=False)
+    target: str = field(repr=False)
+    target_options: _Options = field(repr=False)
     size_bytes: int
     allow_bases: tuple[str, ...] = ()
     checksums: bool = False
+    source: str = field(default="", repr=False)
 
     def run(self) -> Copied:
         """Copy the files durably."""
@@ -258,7 +262,9 @@ class CopyFiles:
         size = 0
         sums = CopiedSums() if self.checksums else None
         for uri, path, target in self.files:
-            store = open_store(uri, dict(self.source_options) or None, self.allow_bases)
+            store = open_store(
+                uri or self.source, dict(self.source_options) or None, self.allow_bases
+            )
             size += copy_file(store, path, home, target, sums)
         if sums is not None:
             sums.write(home)
@@ -269,8 +275,8 @@ class CopyFiles:
 class CommitCopy:
     """Commit the first version of the copy."""
 
-    target: str
-    target_options: _Options
+    target: str = field(repr=False)
+    target_options: _Options = field(repr=False)
 
     def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
         """Commit. Raises DatasetAlreadyExistsError."""
@@ -298,18 +304,25 @@ def plan_clone(
     options = session.storage_options if storage_options is None else storage_options
     ref = Target(snapshot.branch, snapshot.version)
     source, version, destination, _ = clone_places(session, ref, target, options)
-    target_uri = open_session(target, options).root.uri
+    target_session = open_session(target, options)
+    shown_uri = target_session.root.uri
+    target_uri = target_session.secret_uri or shown_uri
+    source_uri = session.secret_uri or session.root.uri
     mine = tuple(sorted((session.storage_options or {}).items()))
     theirs = tuple(sorted((options or {}).items()))
     checksums = wants_checksums(snapshot.manifest.config)
     tasks = tuple(
-        CopyFiles(files, mine, target_uri, theirs, size, session.trusted_bases, checksums)
-        for files, size in _packed(files_to_copy(source, version, destination), task_bytes)
+        CopyFiles(
+            files, mine, target_uri, theirs, size, session.trusted_bases, checksums, source_uri
+        )
+        for files, size in _packed(
+            files_to_copy(source, version, destination), session.root.uri, task_bytes
+        )
     )
     finish = CommitCopy(target_uri, theirs)
     return Plan(
         "clone",
-        f"to {target_uri}",
+        f"to {shown_uri}",
         PinnedVersion.of(dataset),
         tasks,
         finish,
@@ -318,7 +331,7 @@ def plan_clone(
 
 
 def _packed(
-    copies: Sequence[FileCopy], task_bytes: int
+    copies: Sequence[FileCopy], root_uri: str, task_bytes: int
 ) -> Iterator[tuple[tuple[tuple[str, str, str], ...], int]]:
     files: list[tuple[str, str, str]] = []
     size = 0
@@ -327,7 +340,12 @@ def _packed(
         if files and size + weight > task_bytes:
             yield tuple(files), size
             files, size = [], 0
-        files.append((file_copy.store.uri, file_copy.path, file_copy.target))
+        store_uri = file_copy.store.uri
+        inside = relative_uri(store_uri, root_uri)
+        if inside is None:
+            files.append((store_uri, file_copy.path, file_copy.target))
+        else:
+            files.append(("", f"{inside}/{file_copy.path}".lstrip("/"), file_copy.target))
         size += weight
     if files:
         yield tuple(files), size

@@ -30,6 +30,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, MissingPackageError
+from lance_nb.shown_text import without_url_secrets
 
 Path = str | os.PathLike[str]
 
@@ -52,12 +53,22 @@ _INFERRED = (
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file: a local path or a URL, the options of fsspec for it, its Hive partition as text."""
+    """A file: a local path or a URL, the options of fsspec for it, its Hive partition as text.
+
+    ``path`` is shown: one with a password or signature is moved to ``secret_path``, and masked.
+    """
 
     path: str
     size_bytes: int = 0
     partition: tuple[tuple[str, str | None], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    secret_path: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        shown = without_url_secrets(self.path)
+        if shown != self.path:
+            object.__setattr__(self, "secret_path", self.path)
+            object.__setattr__(self, "path", shown)
 
     @property
     def is_local(self) -> bool:
@@ -68,7 +79,8 @@ class SourceFile:
         """Open for reading, decompressed if the name ends so (``.gz``). The caller closes it."""
         import fsspec
 
-        opened = fsspec.open(self.path, "rb", compression="infer", **self.options)
+        path = self.secret_path or self.path
+        opened = fsspec.open(path, "rb", compression="infer", **self.options)
         stream: IO[bytes] = opened.open()
         return stream
 
@@ -112,7 +124,10 @@ def _matching(pattern: str, options: Mapping[str, Any]) -> Iterator[SourceFile]:
         package = _DRIVERS.get(scheme, f"fsspec's driver of {scheme}")
         raise MissingPackageError(f"reading files from {scheme}://", package, package) from error
     except ValueError as error:
-        raise InvalidInputError(f"cannot read {pattern}: {error}") from error
+        shown = without_url_secrets(f"{pattern}: {error}")
+        raise InvalidInputError(f"cannot read {shown}") from error
+    # Host and user of a URL are options of its store; the paths that it lists lack them.
+    file_options = dict(options if "::" in pattern else store.storage_options)
     is_local = isinstance(store, LocalFileSystem)
     wildcard = _WILDCARD.search(path)
     matched = [path] if wildcard is None else sorted(store.glob(path))
@@ -122,11 +137,12 @@ def _matching(pattern: str, options: Mapping[str, Any]) -> Iterator[SourceFile]:
         for name, size in _files_at(store, matched_path):
             num_found += 1
             url = name if is_local else store.unstrip_protocol(name)
-            yield SourceFile(url, size, _partition(name, root), {} if is_local else dict(options))
+            yield SourceFile(url, size, _partition(name, root), {} if is_local else file_options)
     if not num_found:
         is_folder = wildcard is None and store.isdir(path)
+        shown = without_url_secrets(pattern)
         raise InvalidInputError(
-            f"folder {pattern!r} has no files" if is_folder else f"no file matches {pattern!r}"
+            f"folder {shown!r} has no files" if is_folder else f"no file matches {shown!r}"
         )
 
 

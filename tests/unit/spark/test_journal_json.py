@@ -275,7 +275,9 @@ def test_the_password_of_a_uri_is_left_out(monkeypatch: pytest.MonkeyPatch) -> N
     assert list(given.missing) == ["the user and password of the URI"]
     monkeypatch.setenv("LANCE_NB_URI_USERINFO", "me:again")
     given = ResumeOptions()
-    assert from_json(data, given).uri == "ftp://me:again@host/x"
+    pinned = from_json(data, given)
+    assert pinned.opening_uri == "ftp://me:again@host/x"
+    assert "again" not in repr(pinned)
     assert not given.missing
 
 
