@@ -24,6 +24,7 @@ Source: the Lance namespace specification (directory and REST); layout as pylanc
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
@@ -482,7 +483,7 @@ class _RestCatalog:
             )
         self._address = address.rstrip("/")
         self._options = options
-        self._headers = dict(headers or {})
+        self._headers = _checked_headers(headers or {})
 
     def __reduce__(self) -> tuple[object, ...]:
         raise _refuse_pickling()
@@ -571,13 +572,12 @@ class _RestCatalog:
             with error:
                 if error.code == 404:
                     raise DatasetNotFoundError(place, "the server knows no such object") from None
-                phrase = str(error.reason)
-                for secret in longest_first(secrets_of(self._headers)):
-                    phrase = phrase.replace(secret, "***")
-                reason = f"the server answered {error.code} {phrase}"
-                raise StorageError(place, reason) from None
+                reason = self._without_secrets(f"{error.code} {error.reason}")
+                raise StorageError(place, f"the server answered {reason}") from None
         except (OSError, HTTPException) as error:
-            raise StorageError(place, f"the server cannot be asked: {error}") from error
+            # Without the cause: it and its own causes quote the server, which may repeat a header.
+            reason = self._without_secrets(str(error))
+            raise StorageError(place, f"the server cannot be asked: {reason}") from None
         if len(text) > ANSWER_BYTES_MAX:
             raise CorruptFileError(
                 place,
@@ -591,6 +591,35 @@ class _RestCatalog:
         if not isinstance(answer, dict):
             raise CorruptFileError(place, expected="an object of JSON", found=type(answer).__name__)
         return answer
+
+    def _without_secrets(self, text: str) -> str:
+        """Mask what headers hold in a text of the server."""
+        for secret in longest_first(secrets_of(self._headers)):
+            text = text.replace(secret, "***")
+        return text
+
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers that can be sent; messages of the HTTP client would show their values.
+
+    Raises InvalidInputError.
+    """
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            raise InvalidInputError(
+                f"{name!r} is not the name of a header: letters, digits and '-', such as x-api-key"
+            )
+        if not isinstance(value, str):
+            raise InvalidInputError(f"header {name!r} takes a str, not {type(value).__name__}")
+        if not value.isprintable() or not value.isascii():
+            raise InvalidInputError(
+                f"header {name!r} has a line break or another character that cannot be sent; "
+                "a token that was read from a file is often followed by one: strip() it"
+            )
+    return dict(headers)
 
 
 def _path(kind: str, identifier: Sequence[str], call: str) -> str:

@@ -244,7 +244,7 @@ def _view(words: list[str]) -> int:
         raise first.error
     first.close()
     server = ExplorerServer(make, port=port)
-    _say(f"exploring {targets[0]} at {server.url}\nCtrl-C ends it")
+    _say(f"exploring {without_url_secrets(targets[0])} at {server.url}\nCtrl-C ends it")
     sys.stdout.flush()
     if "--no-browser" not in words:
         webbrowser.open(server.url)

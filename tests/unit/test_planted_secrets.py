@@ -12,12 +12,15 @@ import io
 import json
 import logging
 import pickle
+import re
+import socketserver
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import fsspec
 import pyarrow as pa
@@ -31,6 +34,7 @@ from lance_nb import spark
 from lance_nb.code_lines import split
 from lance_nb.errors import LanceError
 from lance_nb.explorer.app import Explorer
+from lance_nb.explorer.browser_server import ExplorerServer
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
 from lance_nb.magic import command_line
@@ -358,6 +362,98 @@ def test_no_verb_and_no_command_shows_a_secret(texts: Texts, place: str, tmp_pat
             command_line.main(words)
         texts.add(f"lance-nb {words[0]}", out.getvalue() + err.getvalue())
     assert not list(tmp_path.glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("place", IN_URI)
+def test_no_page_of_the_view_command_shows_a_secret(
+    texts: Texts, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, _, dataset = written(place)
+    serve = ExplorerServer.serve
+
+    def visited(server: ExplorerServer) -> None:
+        """Serve while each request that the explorer knows is sent, working and failing."""
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+
+        def answer(path: str, body: bytes | None = None, **headers: str) -> str:
+            request = Request(f"http://127.0.0.1:{server.port}{path}", body, headers)
+            with urlopen(request, timeout=60) as reply:  # noqa: S310
+                text = str(reply.headers) + reply.read().decode()
+            texts.add(f"answer to {path.partition('?')[0]}", text)
+            return text
+
+        try:
+            page = answer(f"/?token={server.token}")
+            match = re.search(r'id="session">(.*?)</script>', page)
+            assert match is not None
+            state = json.loads(match[1])
+            headers = {"X-Lance-Token": state["token"], "X-Lance-Session": state["session"]}
+            for problem in ([], [uri]):
+                OpenVault.problem[:] = problem
+                for kind in Explorer.request_handlers(Session(dataset)):
+                    body = json.dumps({"id": kind, "type": kind, "args": {}}).encode()
+                    answer("/message", body, **headers)
+                assert '"ok": ' in answer("/events", **headers)
+            assert '"error"' in answer(f"/?token={server.token}")  # a dataset that fails to open
+        finally:
+            server.stop()
+            thread.join()
+
+    monkeypatch.setattr(ExplorerServer, "serve", visited)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        assert command_line.main(["view", uri, "--no-browser"]) == 0
+    texts.add("lance-nb view", output.getvalue())
+    assert output.getvalue().startswith("exploring ")
+
+
+HEADERS = {"x-api-key": f"{CANARY}-1", "Authorization": f"Bearer {CANARY}-2"}
+# What a server of a namespace answers, with %s for a header that it got.
+ANSWERS = {
+    "tables": 'HTTP/1.0 200 OK\r\n\r\n{"tables": ["a"], "namespaces": []}',
+    "no status line": "%s\r\n\r\n",
+    "an error": "HTTP/1.0 500 %s\r\n\r\n%s",
+    "another version": "HTTP/%s 200 OK\r\n\r\n",
+    "a redirect": "HTTP/1.0 302 %s\r\nLocation: http://127.0.0.1:1/?%s\r\n\r\n",
+    "no JSON": "HTTP/1.0 200 OK\r\n\r\n%s",
+    "no chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%s\r\n",
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("header", HEADERS)
+def test_no_header_of_a_namespace_is_shown(texts: Texts, header: str, name: str) -> None:
+    class Echo(socketserver.StreamRequestHandler):
+        """Repeats a header where the answer has %s."""
+
+        def handle(self) -> None:
+            lines = [self.rfile.readline().decode().strip()]
+            while lines[-1]:
+                lines.append(self.rfile.readline().decode().strip())
+            received = dict(line.lower().split(": ", 1) for line in lines[1:-1])
+            assert received["x-api-key"] == HEADERS["x-api-key"].lower()
+            answer = ANSWERS[name].replace("%s", HEADERS[header].removeprefix("Bearer "))
+            self.wfile.write(answer.encode())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+        uri = f"rest+http://127.0.0.1:{server.server_address[1]}"
+        options = {f"headers.{key}": value for key, value in HEADERS.items()}
+        database = lance_nb.database(uri, storage_options=options, headers=HEADERS)
+        explorer = lance_nb.explore(database)
+        acts: dict[str, Callable[[], object]] = {
+            "database": lambda: database, "names": database.table_names,
+            "tables": database.tables, "a table": lambda: database["a"],
+            "place": lambda: database.place("a"), "summary": lambda: database.describe("a"),
+            "explorer": lambda: f"{explorer.get_state()} {explorer.error}",
+            "page": lambda: explorer.to_html("page.html"),
+        }  # fmt: skip
+        for act, run in acts.items():
+            texts.attempt(f"{act}, {name}", run)
+        explorer.close()
+        server.shutdown()
+    assert texts.count > len(acts)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -280,6 +280,26 @@ def test_a_server_that_repeats_a_header_does_not_bring_it_into_an_error(server: 
 
 
 @pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ({"x-api-key": "CANARY\n"}, "'x-api-key' has a line break"),
+        ({"Authorization": "Bearer CANARY\r\nHost: x"}, "'Authorization' has a line break"),
+        ({"x-api-key": "CANARY€"}, "'x-api-key' has a line break or another"),
+        ({"x-api-key": b"CANARY"}, "takes a str, not bytes"),
+        ({"x api key": "CANARY"}, "not the name of a header"),
+        ({"": "CANARY"}, "not the name of a header"),
+    ],
+)
+def test_headers_that_cannot_be_sent_are_refused_without_their_value(
+    server: _Server, headers: Any, message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        lance_nb.database(server.uri, headers=headers).table_names()
+    assert "CANARY" not in f"{caught.value!r} {caught.value}"
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
     "uri", ["rest+http://", "rest+http://me:pw@host", "rest+http://host/?a=1", "rest+https://#x"]
 )
 def test_addresses_with_other_parts_are_refused(uri: str) -> None:
