@@ -8,7 +8,8 @@ a library run in a child process, which reports the signal that it died of and t
 Intended differences: ``schema=`` is obeyed for every source (pylance ignores it for tables and
 readers); a source without rows has to fit, too; of a dataset of Hugging Face the selected rows are
 stored (pylance stores all rows); text that is not UTF-8 is refused (pylance makes files that
-cannot be read); vectors of texts and lists are refused (pylance stores those without values).
+cannot be read); vectors of texts and lists are refused (pylance stores those without values);
+files without rows are refused. Jobs of ``lance_nb.spark`` run on the local engine.
 ``LANCE_NB_TEST_SCALE`` multiplies the number of cases.
 """
 
@@ -35,6 +36,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb import spark
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from tests.interop.matrix import SCALE
 from tests.support.requirements import require_pylance
@@ -355,10 +357,67 @@ def _stage(engine: Any, uri: str, source: Build, table: pa.Table) -> None:
     stage.commit()
 
 
+def _spark_create(engine: Any, uri: str, source: Build, table: pa.Table) -> None:
+    if engine is not lance_nb:
+        _create(engine, uri, source, table)
+        return
+    spark.write(source(table), uri, engine="local")
+
+
+def _spark_overwrite(engine: Any, uri: str, source: Build, table: pa.Table) -> None:
+    if engine is not lance_nb:
+        _overwrite(engine, uri, source, table)
+        return
+    lance.write_dataset(pa.table({"q": [1]}), uri)
+    spark.write(source(table), uri, "overwrite", engine="local")
+
+
+def _spark_append(engine: Any, uri: str, source: Build, table: pa.Table) -> None:
+    if engine is not lance_nb:
+        _append(engine, uri, source, table)
+        return
+    lance.write_dataset(table, uri)
+    spark.append(uri, source(table), engine="local")
+
+
+def _spark_replace(engine: Any, uri: str, source: Build, table: pa.Table) -> None:
+    lance.write_dataset(table, uri)
+    if engine is lance_nb:
+        spark.write(source(table), uri, "overwrite", where="key >= 0", engine="local")
+        return
+    engine.dataset(uri).delete("key >= 0")
+    engine.write_dataset(source(table), uri, mode="append")
+
+
+def _spark_copy(engine: Any, uri: str, source: Build, table: pa.Table) -> None:
+    if engine is not lance_nb:
+        _append(engine, uri, source, table)
+        return
+    lance.write_dataset(table, uri)
+    rows = lance_nb.write_dataset(source(table), f"{uri}.rows")
+    spark.append(uri, rows, engine="local")
+
+
+def _spark_file(engine: Any, uri: str, source: Build, table: pa.Table) -> None:
+    """Append a file of Arrow; a source that is no table as it is."""
+    rows = source(table)
+    if engine is not lance_nb or not isinstance(rows, pa.Table):
+        _spark_append(engine, uri, source, table)
+        return
+    lance.write_dataset(table, uri)
+    with pa.ipc.new_file(f"{uri}.arrow", rows.schema) as writer:
+        writer.write(rows)
+    spark.append(uri, f"{uri}.arrow", engine="local")
+
+
 Verb = Callable[[Any, str, Build, pa.Table], None]
 VERBS: tuple[Verb, ...] = (
     _create, _create_with_schema, _append, _insert, _overwrite, _upsert, _merge, _add_columns,
     _update_columns, _stage,
+)  # fmt: skip
+# The way in for jobs, on the local engine.
+SPARK_VERBS: tuple[Verb, ...] = (
+    _spark_create, _spark_overwrite, _spark_append, _spark_replace, _spark_copy, _spark_file,
 )  # fmt: skip
 
 
@@ -420,6 +479,7 @@ def compare(verb: Verb, folder: str, source: Build, table: pa.Table) -> str | No
         is_refused = isinstance(theirs, str) or verb is _create_with_schema
         is_refused |= not table.num_rows and ours.startswith("SchemaMismatchError")
         is_refused |= "fixed-size lists of" in ours
+        is_refused |= verb is _spark_file and not table.num_rows and "they have no rows" in ours
         # a dataset that pylance created and cannot read itself: a number with the name of JSON
         is_refused &= not ours.startswith("cannot be read") or "Invalid storage type" in ours
         return None if is_refused else f"{ours} | pylance: {theirs}"
@@ -454,11 +514,12 @@ Case = tuple[str, Verb, Build, pa.Table]
 def cases(library: str, count: int) -> Iterator[Case]:
     """Yield some of all combinations."""
     forms = LIBRARIES[library].items()
-    every = list(itertools.product(columns(), forms, VERBS))
-    for (name, field, column), (form, source), verb in random.Random(SEED).sample(
-        every, min(count, len(every))
-    ):
-        yield f"{form}: {name}: {verb.__name__}", verb, source, table_of(field, column)
+    for verbs, number in ((VERBS, count), (SPARK_VERBS, count // 3)):
+        every = list(itertools.product(columns(), forms, verbs))
+        for (name, field, column), (form, source), verb in random.Random(SEED).sample(
+            every, min(number, len(every))
+        ):
+            yield f"{form}: {name}: {verb.__name__}", verb, source, table_of(field, column)
 
 
 def can_hold(source: Build, table: pa.Table) -> bool:
