@@ -143,6 +143,74 @@ ZONED = (
     "to_char(z, '%Z')", "to_char(z, '%H %Z')", "to_char(z, '%z')", "to_char(z, '%:z')",
     "to_char(z, '%%Z %Y')", "to_char(n, '%%Z')",
 )  # fmt: skip
+_TICKS = (-2, -1_000, 0, 1, 10**18 + 123_456_789, 10**18 + 123_456_000, 10**18, None)
+_UNITS = ("s", "us", "ns")
+
+
+def _moments(unit: str) -> pa.Array:
+    return pa.array(_TICKS, pa.timestamp("ns")).cast(pa.timestamp(unit), safe=False)
+
+
+def _each_in_a_list(unit: str) -> pa.Array:
+    return pa.ListArray.from_arrays(list(range(len(_TICKS) + 1)), _moments(unit))
+
+
+_MOMENTS = pa.table({
+    **{unit: _moments(unit) for unit in _UNITS},
+    **{f"l{unit}": _each_in_a_list(unit) for unit in _UNITS},
+    "i": range(len(_TICKS)), "t": ["2001-09-09 01:46:40.123456789"] * len(_TICKS),
+})  # fmt: skip
+_WRITTEN = (
+    "timestamp '1969-12-31 23:59:59.999999998'", "timestamp '2001-09-09 01:46:40.123456789'",
+    "'2001-09-09 01:46:40.123456789'::timestamp", "timestamp '2001-09-09 01:46:40.123456'",
+)  # fmt: skip
+MOMENT_TESTS = (
+    *(
+        form.format(u=unit, m=moment)
+        for unit in _UNITS for moment in _WRITTEN
+        for form in (
+            "array_has_any(l{u}, make_array({m}))",
+            "array_has(make_array({m}), {u})", "coalesce({u} = {m}, false)",
+            "coalesce({u} < {m}, true)", "coalesce({u} IN ({m}), true)",
+            "coalesce({u} BETWEEN {m} AND {m}, true)", "nullif({u}, {m}) IS NULL",
+        )
+    ),
+    *(
+        form.format(m=moment)
+        for moment in _WRITTEN
+        for form in (
+            "array_has(lns, {m})", "ns = {m}", "ns < {m}", "ns IN ({m})", "ns BETWEEN {m} AND {m}",
+            "coalesce(ns, ns) = {m}", "us = {m}", "cast(us as timestamp) = {m}",
+        )
+    ),
+)  # fmt: skip
+MOMENTS = (
+    *MOMENT_TESTS,
+    *(
+        form.format(u=unit, m=moment)
+        for unit in _UNITS for moment in _WRITTEN
+        for form in (
+            "coalesce({u}, {m})", "nullif({u}, {m})", "nullif({m}, {u})", "greatest({u}, {m})",
+            "least({u}, {m})", "array_union(l{u}, make_array({m}))",
+            "array_except(l{u}, make_array({m}))", "make_array({m}, {u})",
+            "coalesce(CASE WHEN i > 3 THEN {u} ELSE {m} END, {u})",
+        )
+    ),
+    *(
+        form.format(m=moment)
+        for moment in _WRITTEN
+        for form in (
+            "array_position(lns, {m})", "array_append(lns, {m})", "array_remove(lns, {m})",
+            "concat(t, {m})", "date_part('nanosecond', {m}) + i",
+        )
+    ),
+    "cast(i as timestamp)", "coalesce(cast(i as timestamp), ns)",
+    "coalesce(cast(i as timestamp(9)), ns)", "coalesce(cast(i as timestamp(6)), ns)",
+    "coalesce(cast(cast(i as int) as timestamp), ns)", "coalesce(try_cast(i as timestamp), ns)",
+    "cast(ns as timestamp)", "coalesce(cast(ns as timestamp), ns)",
+    "coalesce(cast(t as timestamp), ns)", "concat(t, cast(cast(ns as time) as string))",
+    "concat(t, arrow_typeof(time '10:00:00'))", "coalesce(ns - timestamp '2001-09-09', ns - ns)",
+)  # fmt: skip
 NESTED = (
     "ls[1]", "ls[-1]", "ls[1].n", "ls[1].a", "ls[1] IS NULL", "array_slice(ls, 1, 1)",
     "array_reverse(ls)", "array_concat(ls, ls)", "array_pop_back(ls)", "array_element(ls, 2)",
@@ -181,6 +249,7 @@ def _written(table: pa.Table, path: str) -> tuple[Any, Any]:
         pytest.param(_SPOKEN, PATTERNS, id="patterns"),
         pytest.param(_LISTS, COUNTED, id="counted lists"),
         pytest.param(_ZONED, ZONED, id="zones"),
+        pytest.param(_MOMENTS, MOMENTS, id="moments"),
     ],
 )
 def test_functions_give_the_values_of_pylance(
@@ -209,6 +278,36 @@ def test_filters_by_functions_choose_the_rows_of_pylance(tmp_path: Any) -> None:
         found, expected = (one.to_table(["id"], filter=condition)["id"] for one in (ours, theirs))
         assert found.to_pylist() == expected.to_pylist(), condition
         assert len(found), condition
+
+
+def test_filters_by_moments_choose_the_rows_of_pylance_with_and_without_indices(
+    tmp_path: Any,
+) -> None:
+    ours, theirs = _written(_MOMENTS, str(tmp_path / "data"))
+    differences = []
+    for step in ("no index", "with indices"):
+        for condition in MOMENT_TESTS:
+            rows = (dataset.to_table(["i"], filter=condition)["i"] for dataset in (ours, theirs))
+            if len(set(map(repr, (row.to_pylist() for row in rows)))) > 1:
+                differences.append((step, condition))
+        theirs.create_scalar_index("ns", "BTREE")
+        theirs.create_scalar_index("lns", "LABEL_LIST")
+        ours = lance_nb.dataset(ours.uri)
+    assert not differences
+
+
+def test_a_moment_beyond_nanoseconds_keeps_its_microseconds_where_pylance_refuses_it(
+    tmp_path: Any,
+) -> None:
+    ours, theirs = _written(_MOMENTS, str(tmp_path / "data"))
+    text = "coalesce(us, timestamp '9999-12-31 23:59:59.999999')"
+    with pytest.raises(ValueError, match="Overflow"):
+        theirs.to_table(columns={"v": text})
+    values = ours.to_table(columns={"v": text})["v"]
+    assert values.type == pa.timestamp("us")
+    assert str(values[-1]) == "9999-12-31 23:59:59.999999"
+    with pytest.raises(PredicateError, match="out of the range"):
+        ours.to_table(columns={"v": "coalesce(ns, cast('9999-12-31' as timestamp(9)))"})
 
 
 def test_intervals_are_lengths_of_time_where_pylance_refuses_them(tmp_path: Any) -> None:

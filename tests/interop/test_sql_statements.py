@@ -141,6 +141,25 @@ GUIDE = Path(ROOT) / "notebooks/guides/sql.md"
 ROW = re.compile(r"\| `(SELECT .*?)` \| `?(.*?)`? \| `?(.*?)`? \| [^|]+ \|$", re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CAST(id AS timestamp)",
+        "CAST(id AS timestamp(9))",
+        "CAST(id AS timestamp(6))",
+        "CAST(CAST(id AS int) AS timestamp)",
+        "TRY_CAST(id AS timestamp)",
+        "TIME '10:00:00.123456'",
+    ],
+)
+def test_numbers_and_texts_are_the_moments_of_pylance(both: tuple[Any, Any], text: str) -> None:
+    statement = f"SELECT id, {text} AS m FROM dataset ORDER BY id"  # noqa: S608
+    assert check(*both, statement) == "compared"
+    condition = text if text.startswith("TIME ") else f"{text} = to_timestamp_nanos(5)"
+    statement = f"SELECT id FROM dataset WHERE coalesce({condition}, NULL) IS NULL ORDER BY id"  # noqa: S608
+    assert check(*both, statement) == "compared"
+
+
 def test_what_differs_stands_in_the_guide(tmp_path: Path) -> None:
     require_package("duckdb")
     table = pa.table({

@@ -30,7 +30,7 @@ from lance_nb.dataset.statements.scope import ResultField, Scope
 from lance_nb.errors import InvalidInputError, PredicateError
 from lance_nb.table.predicate.arithmetic import arithmetic
 from lance_nb.table.predicate.binder import Binder
-from lance_nb.table.predicate.coercion import cast, plain
+from lance_nb.table.predicate.coercion import cast
 from lance_nb.table.predicate.expression import (
     Column,
     Expression,
@@ -61,7 +61,7 @@ class ScopeBinder(Binder):
     """Binds an expression on rows or groups; ``nodes`` say what DuckDB calls the columns."""
 
     def __init__(self, translator: ExpressionTranslator, scope: Scope) -> None:
-        super().__init__({}, Names(pa.schema([])))
+        super().__init__({}, Names(pa.schema([])), nanoseconds=True)
         self._translator = translator
         self._scope = scope
         self.nodes: dict[Path, Any] = {}
@@ -128,19 +128,12 @@ class ScopeBinder(Binder):
         return self._bind_regexplike(node, Literal(scalar_of("i")))
 
     def _bind_cast(self, node: Any) -> Expression:
-        node = with_nanoseconds(node)
-        value, type_ = self.bind(node.this), type_of(node.args["to"], node)
-        if pt.is_integer(value.type) and type_ == pa.timestamp("ns") and _is_implied(node):
-            return cast(cast(plain(value), pa.timestamp("s")), type_)
         try:
             return super()._bind_cast(node)
         except PredicateError as exc:
-            if isinstance(value, Literal):
+            if isinstance(self.bind(node.this), Literal):
                 raise InvalidInputError(f"SQL: {exc}") from None
             raise
-
-    def _bind_trycast(self, node: Any) -> Expression:
-        return super()._bind_trycast(with_nanoseconds(node))
 
 
 def _as_double(operand: Expression, other: Expression) -> Expression:
@@ -150,19 +143,19 @@ def _as_double(operand: Expression, other: Expression) -> Expression:
 
 
 def has_meaning_of_statements(bound: Expression, node: Any) -> bool:
-    """Whether a condition means something else in a filter: half floats, numbers as moments."""
+    """Whether a condition means something else in a filter: half floats, units of moments."""
     from sqlglot import exp
 
     types = [column.type for column in _columns_of(bound)]
-    casts = [part for part in node.find_all(exp.Cast) if _is_implied(with_nanoseconds(part))]
-    is_moment = bool(casts) and any(map(pt.is_integer, types))
+    targets = [with_nanoseconds(part).args["to"] for part in node.find_all(exp.Cast)]
+    has_numbers = any(map(pt.is_integer, types))
+    is_moment = any(
+        type_.this in (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIME)
+        or (has_numbers and type_of(type_, node) == pa.timestamp("ns"))
+        for type_ in targets
+    )
     is_computed = node.find(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod) is not None
     return is_moment or (is_computed and any(map(pt.is_float16, types)))
-
-
-def _is_implied(node: Any) -> bool:
-    """Whether the precision of a cast to TIMESTAMP was not written."""
-    return bool(node.args["to"].meta.get("is_implied"))
 
 
 def _as_decimal(operand: Expression) -> Expression:
@@ -182,9 +175,7 @@ def with_nanoseconds(node: Any) -> Any:
         return node
     copy = node.copy()
     precision = exp.DataTypeParam(this=exp.Literal.number(9))
-    to = exp.DataType(this=to.this, expressions=[precision])
-    to.meta["is_implied"] = True  # pylance counts whole numbers in seconds then
-    copy.set("to", to)
+    copy.set("to", exp.DataType(this=to.this, expressions=[precision]))
     return copy
 
 
@@ -378,7 +369,7 @@ class ExpressionTranslator(ABC):
                 return exp.Cast(this=copy, to=exp.DataType.build("DATE")), type_
         if isinstance(node, exp.Cast):
             try:
-                type_ = type_of(with_nanoseconds(node).args["to"], node)
+                type_ = type_of(node.args["to"], node, nanoseconds=True)
             except PredicateError:
                 type_ = None
         return copy, type_

@@ -3,6 +3,14 @@
 What conditions consist of is bound by ``condition_binder``, in the same way: one method per kind of
 node, found by the node's key.
 
+pylance reads operators itself, and leaves to DataFusion all that stands inside of a call. There,
+and in what pylance reads in no other place (CASE, lists in brackets, EXTRACT ...), ``TIMESTAMP``
+counts nanoseconds, outside of it microseconds; an int64 that becomes a timestamp of nanoseconds
+counts seconds there.
+
+On purpose unlike pylance, which refuses it: a literal beyond the years that nanoseconds reach
+(1677 to 2262) counts microseconds.
+
 Not supported: subqueries, aggregates, window functions, and functions that are in none
 of the tables of this folder; nothing here can read a file or another table.
 """
@@ -54,6 +62,9 @@ _INSTEAD = {
     "if": "use CASE WHEN ... THEN ... ELSE ... END",
 }
 _HAS = frozenset(list_functions.list_names("has", "contains", "element_of"))
+_OF_DATAFUSION = frozenset({
+    "anonymous", "array", "case", "extract", "substring", "strposition", "trim",
+})  # fmt: skip
 _WORDS_AS_CALLS = ("current_date", "current_timestamp")
 
 
@@ -66,7 +77,25 @@ def bind_sql(tree: Any, bulks: Mapping[str, Bulk], names: Names) -> Expression:
 
 
 class Binder(ConditionBinder):
-    """Binds the nodes of one tree of sqlglot."""
+    """Binds the nodes of one tree of sqlglot.
+
+    ``nanoseconds``: the tree is bound as the operands of a call are, see above.
+    """
+
+    def __init__(
+        self, bulks: Mapping[str, Bulk], names: Names, *, nanoseconds: bool = False
+    ) -> None:
+        super().__init__(bulks, names)
+        self._nanoseconds = nanoseconds
+
+    def bind(self, node: Any) -> Expression:
+        """Bind one node. Raises PredicateError."""
+        outside = self._nanoseconds
+        self._nanoseconds = outside or node.key in _OF_DATAFUSION
+        try:
+            return super().bind(node)
+        finally:
+            self._nanoseconds = outside
 
     def bind_other(self, key: str, node: Any) -> Expression:
         """Bind operators between values, which share their methods. Raises PredicateError."""
@@ -119,13 +148,27 @@ class Binder(ConditionBinder):
         return string_functions.joined("||", self.bind(node.this), self.bind(node.expression))
 
     def _bind_cast(self, node: Any) -> Expression:
-        value, type_ = self.bind(node.this), type_of(node.args["to"], node)
+        value, type_ = self.bind(node.this), self._type_of(node)
         if isinstance(value, Literal) and pt.is_decimal(type_) and value.digits:
             value = fit_literal(value, type_)
-        return cast(plain_for_cast(value, type_), type_)
+        value = plain_for_cast(value, type_)
+        if not self._nanoseconds or not pt.is_timestamp(type_) or type_.unit != "ns":
+            return cast(value, type_)
+        if pt.is_int64(value.type):
+            value = cast(value, pa.timestamp("s", type_.tz))
+        try:
+            return cast(value, type_)
+        except PredicateError:
+            coarser = type_of(node.args["to"], node)
+            if coarser == type_ or not isinstance(value, Literal):
+                raise
+            return cast(value, coarser)
+
+    def _type_of(self, node: Any) -> pa.DataType:
+        return type_of(node.args["to"], node, nanoseconds=self._nanoseconds)
 
     def _bind_trycast(self, node: Any) -> Expression:
-        type_ = type_of(node.args["to"], node)
+        type_ = self._type_of(node)
         value = plain_for_cast(self.bind(node.this), type_)
         return call(f"TRY_CAST to {type_}", try_cast_kernel(type_), value)
 

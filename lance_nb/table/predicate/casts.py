@@ -138,7 +138,10 @@ def _by_array(value: Value, function: Callable[[pa.Array], pa.Array]) -> Value:
 def _to_list(value: Value, type_: pa.DataType) -> Value:
     """Cast lists, or put each other value into a list of its own, as arrow-rs does."""
     if is_any_list(value.type):
-        if not is_any_list(type_.value_type) or is_any_list(value.type.value_type):
+        items = (value.type.value_type, type_.value_type)
+        becomes_lists = is_any_list(items[1]) and not is_any_list(items[0])
+        # Arrow refuses to cut digits off of moments inside of lists.
+        if not becomes_lists and not all(map(pt.is_timestamp, items)):
             return cast_array(value, type_)
         return _by_array(value, lambda rows: _nested(rows, type_))
     if pt.is_fixed_size_list(type_) or pt.is_nested(value.type):
@@ -153,7 +156,7 @@ def _to_list(value: Value, type_: pa.DataType) -> Value:
 
 
 def _nested(rows: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cast the elements of lists, where they become lists themselves."""
+    """Cast the elements of lists as values by themselves are cast."""
     kind = pa.LargeListArray if pt.is_large_list(rows.type) else pa.ListArray
     if pt.is_fixed_size_list(rows.type):
         rows = rows.cast(pa.list_(rows.type.value_field))

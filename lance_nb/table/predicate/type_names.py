@@ -36,23 +36,26 @@ _TIMESTAMPS = frozenset({"TIMESTAMP", "DATETIME", "TIMESTAMPNTZ"})
 _UNIT_OF_PRECISION = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 
 
-def type_of(node: Any, cast: Any) -> pa.DataType:
+def type_of(node: Any, cast: Any, *, nanoseconds: bool = False) -> pa.DataType:
     """Return the Arrow type of a sqlglot DataType.
 
+    ``nanoseconds``: times and timestamps without a precision count these, not microseconds.
     Raises PredicateError for an unknown one, which names the node of the cast.
     """
     name = str(getattr(node.this, "value", node.this)).upper()
     numbers = [_number(expression) for expression in node.expressions or ()]
+    if name == "TIME" and not numbers and nanoseconds:
+        return pa.time64("ns")
     if name in _TYPES and not numbers:
         return _TYPES[name]
     if name in _TYPES and _TYPES[name] == pa.string():
         return pa.string()
     if name in _TIMESTAMPS:
-        precision = numbers[0] if numbers else 6
+        precision = numbers[0] if numbers else 9 if nanoseconds else 6
         if precision in _UNIT_OF_PRECISION:
             return pa.timestamp(_UNIT_OF_PRECISION[precision])
     if name == "TIMESTAMPTZ":
-        return pa.timestamp("us", "UTC")
+        return pa.timestamp("ns" if nanoseconds else "us", "UTC")
     if name == "DECIMAL":
         precision, scale = (*numbers, 0)[:2] if numbers else (38, 10)
         if 0 < precision <= 76 and 0 <= scale <= precision:
