@@ -15,6 +15,7 @@ from typing import Self
 import pyarrow as pa
 
 from lance_nb.dataset.opening import check_refused
+from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import PAGE_BYTES, FileOptions, FileWriter
@@ -83,7 +84,7 @@ class LanceFileWriter:
         Raises SchemaMismatchError, NotSupportedError; after the latter the file can only be closed,
         which drops it.
         """
-        batches = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
+        batches = list(reader_of(batch))
         with self._lock:
             self._check_open()
             if self._writer is None:

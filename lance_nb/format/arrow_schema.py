@@ -5,7 +5,9 @@ extension types that are registered in this process are resolved, JSON columns a
 strings. The *storage* one is what data files hold: JSON as large_binary, extension types only as
 field metadata.
 
-``fields_from_arrow`` numbers fields depth first and writes the metadata that pylance writes.
+``fields_from_arrow`` numbers fields depth first and writes the metadata that pylance writes. JSON
+is what Arrow calls ``arrow.json``, by its type or by the name alone in the metadata of texts, and
+large_binary with the name ``lance.json``; other types with these names are stored as they are.
 
 Limits: trees are at most ``DEPTH_MAX`` deep (field.py), so recursion here is bounded.
 Not supported: types without a logical type (logical_types.py). The names and metadata of a map's
@@ -37,6 +39,7 @@ from lance_nb.format.logical_types import (
 )
 
 JSON_EXTENSION = "lance.json"
+_ARROW_JSON = "arrow.json"
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 
 _PLAIN, _VAR_BINARY, _DICTIONARY = 1, 2, 3
@@ -156,7 +159,8 @@ class _Numbering:
         if depth > DEPTH_MAX:
             raise InvalidInputError(f"the schema is more than {DEPTH_MAX} levels deep")
         storage, metadata = _storage_of(arrow)
-        is_json = metadata.get(EXTENSION_NAME) == JSON_EXTENSION.encode()
+        is_named = metadata.get(EXTENSION_NAME) == JSON_EXTENSION.encode()
+        is_json = is_named and pa.types.is_large_binary(storage)
         logical = JSON if is_json else arrow_to_logical(storage)
         identity = self.next_id
         self.next_id += 1
@@ -220,11 +224,17 @@ def _storage_of(arrow: pa.Field) -> tuple[pa.DataType, Mapping[str, bytes]]:
     if isinstance(storage, pa.BaseExtensionType):
         name, parameters = storage.extension_name, extension_parameters(storage)
         storage = storage.storage_type
-        if name == "arrow.json":
-            name, parameters = JSON_EXTENSION, b""
         metadata[EXTENSION_NAME] = name.encode()
         metadata[EXTENSION_METADATA] = parameters
+    if metadata.get(EXTENSION_NAME) == _ARROW_JSON.encode() and _is_text(storage):
+        storage = pa.large_binary()
+        metadata[EXTENSION_NAME] = JSON_EXTENSION.encode()
     return storage, metadata
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kinds = pa.types
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 
 
 def extension_parameters(extension: pa.BaseExtensionType) -> bytes:

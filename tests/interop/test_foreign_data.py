@@ -34,6 +34,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from lance.file import LanceFileReader, LanceFileWriter
 
 import lance_nb
 from lance_nb import spark
@@ -647,6 +648,49 @@ def test_texts_with_the_name_of_json_are_stored_as_json(tmp_path: Path) -> None:
     assert ours.schema == theirs.schema
     assert ours.to_table() == theirs.to_table()
     assert ours.count_rows("json_get_int(a, 'a') = 1") == 2
+
+
+def _named_table(name: str, kind: pa.DataType) -> pa.Table:
+    """Texts, also inside of structs and lists, whose fields only carry a name of JSON."""
+    texts = pa.array(['{"a":1}', None, "[1]"], kind)
+    column = pa.field("a", kind, metadata={"ARROW:extension:name": name})
+    structs = pa.StructArray.from_arrays([texts], fields=[column])
+    lists = pa.ListArray.from_arrays([0, 1, 1, 3], texts).cast(pa.list_(column))
+    fields = [column, pa.field("s", structs.type), pa.field("l", lists.type)]
+    return pa.Table.from_arrays([texts, structs, lists], schema=pa.schema(fields))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+@pytest.mark.parametrize("name", ["arrow.json", "lance.json"])
+def test_schemas_with_a_name_of_json_mean_what_they_mean_in_pylance(
+    tmp_path: Path, name: str, kind: pa.DataType
+) -> None:
+    table = _named_table(name, kind)
+    writers = {
+        "lance": (lance, lance.fragment.write_fragments, LanceFileWriter),
+        "lance_nb": (lance_nb, lance_nb.write_fragments, lance_nb.LanceFileWriter),
+    }
+    for label, (engine, write_fragments, writer_class) in writers.items():
+        uri = str(tmp_path / label)
+        fragments = write_fragments(table, uri)
+        overwrite = engine.LanceOperation.Overwrite(table.schema, fragments)
+        engine.LanceDataset.commit(uri, overwrite)
+        for schema in (table.schema, None):
+            with writer_class(f"{uri}-{schema is None}.lance", schema) as writer:
+                writer.write_batch(table[:1])
+                writer.write_batch(table[1:])
+    for reader in (lance, lance_nb):
+        ours, theirs = (reader.dataset(tmp_path / label) for label in ("lance_nb", "lance"))
+        assert ours.schema.equals(theirs.schema, check_metadata=True)
+        assert ours.to_table() == theirs.to_table()
+        assert ours.to_table()["a"].to_pylist() == table["a"].to_pylist()
+        assert (ours.schema.field("a").type == pa.json_()) == (name == "arrow.json")
+    for reader_class in (LanceFileReader, lance_nb.LanceFileReader):
+        for suffix in ("True", "False"):
+            paths = (str(tmp_path / f"{label}-{suffix}.lance") for label in ("lance_nb", "lance"))
+            ours, theirs = (reader_class(path).read_all().to_table() for path in paths)
+            assert ours.schema.equals(theirs.schema, check_metadata=True)
+            assert ours == theirs
 
 
 def test_views_inside_of_maps_are_joined(tmp_path: Path) -> None:

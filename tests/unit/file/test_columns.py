@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,6 @@ from lance_nb.file.columns import (
     shown,
     stored_type,
 )
-from lance_nb.format.arrow_schema import fields_from_arrow
 from lance_nb.format.schema import Field, Schema
 
 ITEM, NULLABLE = pb.REPDEF_ALL_VALID_ITEM, pb.REPDEF_NULLABLE_ITEM
@@ -162,9 +162,8 @@ def test_items_of_fixed_size_lists_are_shown_too(start: int) -> None:
 
 def test_text_that_is_declared_as_json_is_shown_as_it_is() -> None:
     """Releases before JSON columns stored the text and named the extension type."""
-    (field,) = fields_from_arrow(
-        pa.schema([pa.field("c", pa.string(), metadata={"ARROW:extension:name": "arrow.json"})])
-    )
+    metadata = {"ARROW:extension:name": b"arrow.json"}
+    field = replace(field_of(pa.string()), metadata=metadata, extension_name="arrow.json")
     assert (field.logical_type, stored_type(field, pa.json_())) == ("string", pa.string())
     built = shown(pa.array(['{"k": 1}', None]), field, pa.json_())
     assert built.type == pa.json_()
