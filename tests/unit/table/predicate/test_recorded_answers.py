@@ -20,6 +20,8 @@ from tests.support.recorded_answers import (
 )
 
 SHARES = 4  # of a group, so that a wrong answer is found early
+# No row takes the text that cannot be cast. pylance computes it for some batches all the same.
+NOT_TAKEN_HERE = frozenset(f"coalesce({name}, k)" for name in ("i32", "f64", "d", "t_s"))
 
 
 @pytest.mark.slow
@@ -29,8 +31,13 @@ SHARES = 4  # of a group, so that a wrong answer is found early
 def test_an_expression_gives_what_pylance_gave(group: str, share: int) -> None:
     table = table_of(group)
     for number, question in enumerate(questions_of(group)):
-        if number % SHARES == share:
-            assert answer_here(table, question) == question.answer, question.text
+        if number % SHARES != share:
+            continue
+        answer = answer_here(table, question)
+        if question.text in NOT_TAKEN_HERE:
+            assert question.answer == REFUSED != answer, question.text
+        else:
+            assert answer == question.answer, question.text
 
 
 def test_every_group_is_asked_and_most_questions_have_values() -> None:
