@@ -114,10 +114,6 @@ def test_files_are_those_of_pylance(tmp_path: Path, column: str) -> None:
             with pytest.raises(InvalidInputError, match="column 'c' is"):
                 ours.create_scalar_index("c", kind)
             continue
-        if kind == "ZONEMAP" and column not in PLAIN:
-            with pytest.raises(InvalidInputError, match="column 'c' is"):  # bounds without values
-                ours.create_scalar_index("c", kind)
-            continue
         num_built += 1
         ours.checkout_latest()
         ours.create_scalar_index("c", kind, f"{kind}_ours", **options)
@@ -128,12 +124,13 @@ def test_files_are_those_of_pylance(tmp_path: Path, column: str) -> None:
             assert schema == theirs[name][1], (kind, name)
             assert settings == theirs[name][2], (kind, name)
             assert sets == theirs[name][3], (kind, name)
-            if (kind, column) != ("ZONEMAP", "fixed"):  # no bounds in pylance
+            # pylance has no bounds of fixed-size binary, and bounds of structs that say nothing.
+            if kind != "ZONEMAP" or column not in ("fixed", "struct"):
                 assert same_rows(kind, rows_of, theirs[name][0]), (kind, name)
         assert our_index.details_url == their_index.details_url
         assert our_index.details == their_index.details
         assert our_index.index_version == their_index.index_version
-    assert num_built == {True: 4, False: 0}[column in PLAIN] + (column in LISTS) - {
+    assert num_built == {True: 4, False: 1}[column in PLAIN] + (column in LISTS) - {
         "float16": 1, "bool": 1, "fixed": 1, "duration": 1, "decimal128": 1, "decimal256": 1,
         "string": -1, "large_string": -1,
     }.get(column, 0)  # fmt: skip

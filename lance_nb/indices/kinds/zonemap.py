@@ -200,8 +200,9 @@ def write(
             file.write(_batch(waiting, schema))
         number = file.add_global_buffer(nulls.tree_map())
         file.add_schema_metadata({"null_bitmap": str(number).encode()})
-    is_long = pt.is_large_binary(kind) or pt.is_large_string(kind)
-    has_seeds = is_long or pt.is_binary(kind) or pt.is_string(kind) or pt.is_decimal(kind)
+    is_text = pt.is_string(kind) or pt.is_large_string(kind)
+    is_binary = pt.is_binary(kind) or pt.is_large_binary(kind)
+    has_seeds = is_text or is_binary or pt.is_decimal(kind) or pt.is_nested(kind)
     return SegmentDetails(zone_map_details(zone_rows, use_seeds=has_seeds))
 
 

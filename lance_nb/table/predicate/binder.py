@@ -37,6 +37,7 @@ from lance_nb.table.predicate.casts import try_cast_kernel
 from lance_nb.table.predicate.coercion import cast, fit_literal, plain, plain_for_cast, unify
 from lance_nb.table.predicate.condition_binder import ConditionBinder, place_of
 from lance_nb.table.predicate.expression import (
+    Call,
     Column,
     Expression,
     Literal,
@@ -62,6 +63,8 @@ _INSTEAD = {
     "if": "use CASE WHEN ... THEN ... ELSE ... END",
 }
 _HAS = frozenset(list_functions.list_names("has", "contains", "element_of"))
+# A list that an expression makes of its operands.
+_NEW_LISTS = ("a list in brackets", "make_array", "make_list")
 _OF_DATAFUSION = frozenset({
     "anonymous", "array", "case", "extract", "substring", "strposition", "trim",
 })  # fmt: skip
@@ -192,6 +195,9 @@ class Binder(ConditionBinder):
             listed, element = operands
             if isinstance(listed, Literal) and not isinstance(element, Literal):
                 return _in_list(name, listed, element)
+            if isinstance(listed, Call) and listed.name in _NEW_LISTS:
+                # DataFusion plans it as IN, which takes both zeros for one.
+                return in_members(plain(element), listed.operands)
         return call_of(name, operands)
 
     def _bind_substring(self, node: Any) -> Expression:
