@@ -246,7 +246,7 @@ def read(
     )
     if isinstance(target, LanceDataset):
         reader_options = _pinned(reader_options, target)
-        reader_options["path"] = PinnedVersion.of(target).opening_uri
+        reader_options["path"] = PinnedVersion.of(target).location.opening_uri
     else:
         reader_options["path"] = os.fspath(target)
     if is_connect(session) or not {"table", "readchangefeed"}.isdisjoint(reader_options):
@@ -271,5 +271,9 @@ def _pinned(options: dict[str, str], dataset: LanceDataset) -> dict[str, str]:
         )
     pinned = PinnedVersion.of(dataset)
     ref = {"branch": pinned.branch, "version": str(pinned.version)}
-    stored = {STORAGE_OPTIONS: pinned.options_json, "allowbases": pinned.bases_json}
+    storage_options, bases = pinned.location.storage_options, pinned.allow_bases
+    stored = {
+        STORAGE_OPTIONS: json.dumps(storage_options) if storage_options else None,
+        "allowbases": json.dumps(bases) if bases else None,  # a path may contain commas
+    }
     return {key: text for key, text in {**stored, **options, **ref}.items() if text}

@@ -20,8 +20,7 @@ listed with the reason and does not hide the others.
 
 Limits: results above ``ENTRY_BYTES_MAX`` are not stored, and are committed without an entry. Plans
 above it, and those whose tasks cannot be stored (a DataFrame of Spark, open stores), are not
-recorded by task. Entries of older releases were pickles, which are never read; they are listed and
-can be removed.
+recorded by task.
 """
 
 from __future__ import annotations
@@ -33,27 +32,20 @@ import re
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lance_nb.code_lines import Python
 from lance_nb.errors import InternalError, InvalidInputError, StorageError
-from lance_nb.shown_text import without_url_secrets
-from lance_nb.spark.journal_json import (
-    ResumeOptions,
-    from_json,
-    tasks_from_json,
-    tasks_to_json,
-    to_json,
-)
+from lance_nb.spark.journal_json import ResumeOptions, from_json, to_json
 from lance_nb.spark.plan import Label, PinnedVersion, Plan
 from lance_nb.spark.task_log import TaskLog
 from lance_nb.storage.private_folder import PrivateFolder, cache_folder
 from lance_nb.storage.system_calls import HAS_OWNERS
 
 ENTRY_BYTES_MAX = 256 * 1024**2
-FORMAT = 2
-_NEW, _OLD, _TASKS = ".json", ".pickle", ".tasks"
+FORMAT = 3
+_RESULTS, _TASKS = ".json", ".tasks"
 _SPARK = Python("lance_nb.spark")
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 _USER_INFO = re.compile(r"//[^/@\s]*:[^/@\s]*@")
@@ -117,7 +109,7 @@ def begin(plan: Plan, log: TaskLog, label: Label) -> bool:
     Raises StorageError.
     """
     try:
-        body = tasks_to_json((_plan_fields(plan), plan.tasks, plan.finalize, label))
+        body = to_json((_plan_fields(plan), plan.tasks, plan.finalize, label))
     except InternalError:  # tasks with a function, an open store, a type of a caller's own
         return False
     about = {
@@ -135,29 +127,29 @@ def pause(operation_id: str) -> None:
     _RUNNING.discard(operation_id)
 
 
-def keep(plan: Plan, results: Sequence[Any], label: Label) -> Entry | None:
-    """Write an entry durably before its commit; return None if it is too large.
+def keep(plan: Plan, results: Sequence[Any], label: Label) -> bool:
+    """Write an entry durably before its commit; return False if it is too large.
 
     Raises StorageError.
     """
-    body = to_json((_plan_fields(plan), tuple(results), label))
-    return _entry(plan) if _write(plan, body, _NEW, {}) else None
+    return _write(plan, to_json((_plan_fields(plan), tuple(results), label)), _RESULTS, {})
 
 
-def _entry(plan: Plan) -> Entry:
-    return Entry(plan.operation_id, plan.verb, _shown(plan), without_url_secrets(plan.pinned.uri))
+def _plan_fields(plan: Plan) -> dict[str, Any]:
+    """Return the fields of a plan that its commit needs."""
+    names = ("verb", "pinned", "finish", "commits_without_results", "operation_id")
+    return {"detail": _shown_detail(plan), **{name: getattr(plan, name) for name in names}}
 
 
-def _shown(plan: Plan) -> str:
+def _shown_detail(plan: Plan) -> str:
     return _USER_INFO.sub("//***@", plan.detail)
 
 
 def _write(plan: Plan, body: bytes, suffix: str, about: dict[str, Any]) -> bool:
-    entry = _entry(plan)
     head = {
-        "format": FORMAT, "operation_id": entry.operation_id, "verb": entry.verb,
-        "detail": entry.detail, "uri": entry.uri, "sha256": hashlib.sha256(body).hexdigest(),
-        **about,
+        "format": FORMAT, "operation_id": plan.operation_id, "verb": plan.verb,
+        "detail": _shown_detail(plan), "uri": plan.pinned.uri,
+        "sha256": hashlib.sha256(body).hexdigest(), **about,
     }  # fmt: skip
     data = json.dumps(head).encode() + b"\n" + body
     if len(data) > ENTRY_BYTES_MAX:
@@ -172,25 +164,20 @@ def forget(operation_id: str) -> None:
     Records of its tasks are removed if they can be reached without credentials. Raises
     InvalidInputError for a malformed operation id, StorageError.
     """
-    name = _name(operation_id, _TASKS)
-    if _folder().has(name):
-        resume_options = ResumeOptions()
-        try:
-            log = read_work(operation_id, _TASKS, resume_options).log
-        except InvalidInputError:  # damaged
-            log = None
+    resume_options = ResumeOptions()
+    with suppress(InvalidInputError):  # damaged, or not recorded by task
+        log = _read_work(operation_id, _TASKS, resume_options).log
         if log is not None and not resume_options.missing:
             log.remove()
-    for suffix in (_NEW, _OLD, _TASKS):
+    for suffix in (_RESULTS, _TASKS):
         _folder().remove(_name(operation_id, suffix))
     pause(operation_id)
 
 
 def finish(plan: Plan, log: TaskLog | None) -> None:
     """Remove the entry of an operation that is over, and the records of its tasks."""
-    folder = _folder()
-    for suffix in (_NEW, _TASKS):
-        folder.remove(_name(plan.operation_id, suffix))
+    for suffix in (_RESULTS, _TASKS):
+        _folder().remove(_name(plan.operation_id, suffix))
     pause(plan.operation_id)
     if log is not None:
         with suppress(StorageError):  # the commit counts; readers ignore the records
@@ -206,9 +193,9 @@ def unfinished() -> list[Entry]:
     entries: dict[str, Entry] = {}
     for name in _folder().names():
         stem, dot, suffix = name.rpartition(".")
-        if dot + suffix in (_NEW, _OLD, _TASKS) and _ID.fullmatch(stem):
+        if dot + suffix in (_RESULTS, _TASKS) and _ID.fullmatch(stem):
             read = _read(stem, dot + suffix)
-            if read is not None and (stem not in entries or dot + suffix == _NEW):
+            if read is not None and (stem not in entries or dot + suffix == _RESULTS):
                 entries[stem] = read[0]
     return list(entries.values())
 
@@ -219,35 +206,16 @@ def recorded_files(pinned: PinnedVersion) -> dict[str, Entry]:
     Paths begin at the folder of the branch. What needs credentials to be read is left out. Raises
     StorageError.
     """
-    uri = without_url_secrets(pinned.uri)
     entries: dict[str, Entry] = {}
     for entry in unfinished():
-        if entry.uri != uri or entry.problem or not entry.num_tasks:
+        if entry.uri != pinned.uri or entry.problem or not entry.num_tasks:
             continue
-        resume_options = ResumeOptions(dict(pinned.storage_options))
-        try:
-            log = read_work(entry.operation_id, _TASKS, resume_options).log
-        except InvalidInputError:  # removed meanwhile, or damaged: then it is listed as such
-            continue
-        if log is not None:
-            entries |= dict.fromkeys(log.files(entry.num_tasks), entry)
+        with suppress(InvalidInputError):  # removed meanwhile, or damaged and listed as such
+            resume_options = ResumeOptions(pinned.location.storage_options)
+            log = _read_work(entry.operation_id, _TASKS, resume_options).log
+            if log is not None:
+                entries |= dict.fromkeys(log.files(entry.num_tasks), entry)
     return entries
-
-
-def read_work(operation_id: str, suffix: str, resume_options: ResumeOptions) -> KeptWork:
-    """Read one file of an operation; ``resume_options`` records what is missing.
-
-    Raises InvalidInputError if it cannot be resumed.
-    """
-    read = _read(operation_id, suffix)
-    if read is None:
-        raise InvalidInputError(f"no unfinished operation {operation_id!r}")
-    entry, body, head = read
-    if entry.problem:
-        raise InvalidInputError(f"operation {entry}")
-    if suffix == _NEW:
-        return _decoded_work(operation_id, from_json(body, resume_options), head)
-    return _decoded_work(operation_id, tasks_from_json(body, resume_options), head)
 
 
 def open_work(operation_id: str, resume_options: ResumeOptions) -> KeptWork:
@@ -256,14 +224,14 @@ def open_work(operation_id: str, resume_options: ResumeOptions) -> KeptWork:
     Raises InvalidInputError if there is none, it runs elsewhere, it cannot be resumed, or options
     are missing.
     """
-    for suffix in (_NEW, _TASKS, _OLD):
-        work = _open(operation_id, suffix, resume_options)
-        if work is not None:
-            return work
-    operation_ids = ", ".join(entry.operation_id for entry in unfinished()) or "none"
-    raise InvalidInputError(
-        f"no unfinished operation {operation_id!r}; unfinished: {operation_ids}"
-    )
+    work = _open(operation_id, _RESULTS, resume_options)
+    work = work or open_tasks(operation_id, resume_options)
+    if work is None:
+        operation_ids = ", ".join(entry.operation_id for entry in unfinished()) or "none"
+        raise InvalidInputError(
+            f"no unfinished operation {operation_id!r}; unfinished: {operation_ids}"
+        )
+    return work
 
 
 def open_tasks(operation_id: str, resume_options: ResumeOptions) -> KeptWork | None:
@@ -281,40 +249,74 @@ def _open(operation_id: str, suffix: str, resume_options: ResumeOptions) -> Kept
     entry = read[0]
     if entry.running_in and not entry.problem:
         raise InvalidInputError(f"operation {entry}: wait until it is over, or end that process")
-    work = read_work(operation_id, suffix, resume_options)
+    work = _read_work(operation_id, suffix, resume_options)
     if resume_options.missing or resume_options.lacks_function:
         raise InvalidInputError(_missing(entry, resume_options))
     return work
 
 
-def _read(operation_id: str, suffix: str) -> tuple[Entry, bytes, dict[str, Any]] | None:
-    """Read an entry, its body and its header; None if there is none."""
-    folder, name = _folder(), _name(operation_id, suffix)
-    if suffix == _OLD:
-        entry = Entry(operation_id, problem=_old(operation_id))
-        return (entry, b"", {}) if folder.has(name) else None
+def _read_work(operation_id: str, suffix: str, resume_options: ResumeOptions) -> KeptWork:
+    """Read one file of an operation; ``resume_options`` records what is missing.
+
+    Raises InvalidInputError if it cannot be resumed.
+    """
+    read = _read(operation_id, suffix)
+    if read is None:
+        raise InvalidInputError(f"no unfinished operation {operation_id!r}")
+    entry, head, body = read
+    if entry.problem:
+        raise InvalidInputError(f"operation {entry}")
+    content = from_json(body, resume_options)
     try:
-        data = folder.read(name, ENTRY_BYTES_MAX)
+        if suffix == _TASKS:
+            plan_fields, tasks, finalize, label = content
+            plan = Plan(**plan_fields, tasks=tuple(tasks), finalize=finalize)
+            key = bytes.fromhex(head["key"])
+            log = TaskLog(plan.pinned, operation_id, head["folder"], key)
+            work = KeptWork(plan, label, log=log)
+        else:
+            plan_fields, results, label = content
+            work = KeptWork(Plan(**plan_fields, tasks=()), label, tuple(results))
+        plan = work.plan
+        is_sound = isinstance(label, Label) and isinstance(plan.pinned, PinnedVersion)
+        is_sound = is_sound and plan.operation_id == operation_id and callable(plan.finish)
+    except (TypeError, ValueError, KeyError):
+        is_sound = False
+    if not is_sound:
+        raise InvalidInputError(
+            f"operation {operation_id}: {cannot_resume(operation_id, 'its content is invalid')}"
+        )
+    return work
+
+
+def _read(operation_id: str, suffix: str) -> tuple[Entry, dict[str, Any], bytes] | None:
+    """Read an entry, its header and its body; None if there is none."""
+
+    def unusable(reason: str) -> tuple[Entry, dict[str, Any], bytes]:
+        return Entry(operation_id, problem=cannot_resume(operation_id, reason)), {}, b""
+
+    try:
+        data = _folder().read(_name(operation_id, suffix), ENTRY_BYTES_MAX)
     except StorageError as error:
-        return Entry(operation_id, problem=cannot_resume(operation_id, str(error))), b"", {}
+        return unusable(str(error))
     if data is None:
         return None
     line, _, body = data.partition(b"\n")
     try:
         head = json.loads(line)
         if head["format"] != FORMAT:
-            problem = f"it has format {head['format']!r}, and this release writes {FORMAT}"
-            return Entry(operation_id, problem=cannot_resume(operation_id, problem)), b"", {}
+            return unusable(f"it has format {head['format']!r}, and this release writes {FORMAT}")
         is_whole = head["sha256"] == hashlib.sha256(body).hexdigest()
-        verb, detail, uri = (str(head[key]) for key in ("verb", "detail", "uri"))
         is_whole = is_whole and head["operation_id"] == operation_id
-        num_tasks = int(head["num_tasks"]) if suffix == _TASKS else 0
-        running_in = _running_in(operation_id, head) if suffix == _TASKS else 0
+        problem = "" if is_whole else cannot_resume(operation_id, "it is damaged")
+        verb, detail, uri = (str(head[key]) for key in ("verb", "detail", "uri"))
+        entry = Entry(operation_id, verb, detail, uri, problem)
+        if suffix == _TASKS:
+            running_in = _running_in(operation_id, head)
+            entry = replace(entry, num_tasks=int(head["num_tasks"]), running_in=running_in)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-        return Entry(operation_id, problem=cannot_resume(operation_id, "it is damaged")), b"", {}
-    problem = "" if is_whole else cannot_resume(operation_id, "it is damaged")
-    entry = Entry(operation_id, verb, detail, uri, problem, num_tasks, running_in)
-    return entry, body, head
+        return unusable("it is damaged")
+    return entry, head, body
 
 
 def _running_in(operation_id: str, head: dict[str, Any]) -> int:
@@ -344,45 +346,6 @@ def cannot_resume(operation_id: str, reason: str) -> str:
     )
 
 
-def _old(operation_id: str) -> str:
-    return cannot_resume(operation_id, "it is a pickle of an older release, which is never read")
-
-
-def _plan_fields(plan: Plan) -> dict[str, Any]:
-    """Return the fields of a plan that its commit needs."""
-    return {
-        "verb": plan.verb,
-        "detail": _shown(plan),
-        "pinned": plan.pinned,
-        "finish": plan.finish,
-        "commits_without_results": plan.commits_without_results,
-        "operation_id": plan.operation_id,
-    }
-
-
-def _decoded_work(operation_id: str, document: Any, head: dict[str, Any]) -> KeptWork:
-    """Check a decoded entry. Raises InvalidInputError."""
-    try:
-        plan_fields, *rest, label = document
-        has_tasks = len(rest) == 2
-        tasks, finalize = rest if has_tasks else ((), None)
-        plan = Plan(**plan_fields, tasks=tuple(tasks), finalize=finalize)
-        is_sound = isinstance(label, Label) and isinstance(plan.pinned, PinnedVersion)
-        is_sound = is_sound and plan.operation_id == operation_id and callable(plan.finish)
-        is_sound = is_sound and (has_tasks or len(rest) == 1)
-        log = None
-        if is_sound and has_tasks:
-            key = bytes.fromhex(head["key"])
-            log = TaskLog(plan.pinned, operation_id, head["folder"], key)
-    except (TypeError, ValueError, KeyError):
-        is_sound = False
-    if not is_sound:
-        raise InvalidInputError(
-            f"operation {operation_id}: {cannot_resume(operation_id, 'its content is invalid')}"
-        )
-    return KeptWork(plan, label, None if has_tasks else tuple(rest[0]), log)
-
-
 def _missing(entry: Entry, resume_options: ResumeOptions) -> str:
     """List the missing storage options, and how to pass them."""
     resumed = _SPARK.attribute("resume").call(entry.operation_id).code
@@ -402,7 +365,7 @@ def _missing(entry: Entry, resume_options: ResumeOptions) -> str:
     )
 
 
-def _name(operation_id: str, suffix: str = _NEW) -> str:
+def _name(operation_id: str, suffix: str) -> str:
     if not _ID.fullmatch(operation_id):
         raise InvalidInputError(f"{operation_id!r} is not an operation id")
     return f"{operation_id}{suffix}"

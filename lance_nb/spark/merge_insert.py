@@ -453,8 +453,9 @@ def merge_buckets(
 def _target(spark: SparkSession, pinned: PinnedVersion, on: list[str]) -> DataFrame:
     """Read the key columns and row addresses of the pinned version."""
     return read(
-        pinned.opening_uri, spark=spark, columns=on, withRowAddress=True, version=pinned.version,
-        branch=pinned.branch, storage_options=dict(pinned.storage_options) or None,
+        pinned.location.opening_uri, spark=spark, columns=on, withRowAddress=True,
+        version=pinned.version, branch=pinned.branch,
+        storage_options=pinned.location.storage_options,
     )  # fmt: skip
 
 

@@ -19,9 +19,8 @@ Source: lance_nb.transactions.staged (edits), lance_nb.transactions.commit (the 
 
 from __future__ import annotations
 
-import json
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -39,7 +38,7 @@ from lance_nb.dataset.verbs.committing import commit_staged, place_of
 from lance_nb.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_nb.format.fragment import Fragment
 from lance_nb.indices.search import scalar_search
-from lance_nb.shown_text import without_url_secrets
+from lance_nb.spark.location import Location
 from lance_nb.table.index_search import Ids, among, different
 from lance_nb.table.predicate import Filter
 from lance_nb.table.refs import Target
@@ -177,25 +176,15 @@ class PinnedVersion:
     pinned version by number, time and transaction, so that a dataset which was deleted and created
     again in the same folder is refused. It is kept when ``version`` is replaced by another version
     of the dataset, which is then not compared. ``reads_checked``: verify the checksum of each file
-    before it is read. ``uri`` is shown: one with a password or signature is moved to
-    ``secret_uri``, and masked.
+    before it is read.
     """
 
-    uri: str
+    location: Location
     version: int
     branch: str | None = None
-    # Options of fsspec may be dictionaries, so they are compared, not hashed.
-    storage_options: tuple[tuple[str, Any], ...] = field(default=(), repr=False, hash=False)
     allow_bases: tuple[str, ...] = ()
     stamp: str = ""
     reads_checked: bool = False
-    secret_uri: str = field(default="", repr=False)
-
-    def __post_init__(self) -> None:
-        shown = without_url_secrets(self.uri)
-        if shown != self.uri:
-            object.__setattr__(self, "secret_uri", self.uri)
-            object.__setattr__(self, "uri", shown)
 
     @classmethod
     def of(cls, dataset: LanceDataset) -> PinnedVersion:
@@ -206,35 +195,25 @@ class PinnedVersion:
     def of_snapshot(cls, session: Session, snapshot: Snapshot | None) -> PinnedVersion:
         """Pin a version, or the folder of a dataset that is to be created."""
         uri = session.opening_uri
+        absolute = uri if "://" in uri else str(Path(uri).absolute())
         return cls(
-            uri if "://" in uri else str(Path(uri).absolute()),
+            Location.of(absolute, session.storage_options),
             0 if snapshot is None else snapshot.version,
             None if snapshot is None else snapshot.branch,
-            _frozen(session.storage_options),
             session.trusted_bases,
             stamp="" if snapshot is None else stamp_of(snapshot.manifest),
             reads_checked=session.checks is not None,
         )
 
     @property
-    def opening_uri(self) -> str:
-        """The URI with its password or signature: to open the dataset with, never to be shown."""
-        return self.secret_uri or self.uri
-
-    @property
-    def options_json(self) -> str | None:
-        """The storage options as JSON, the form of the data source option."""
-        return json.dumps(dict(self.storage_options)) if self.storage_options else None
-
-    @property
-    def bases_json(self) -> str | None:
-        """The allowed bases as JSON, because a path may contain commas."""
-        return json.dumps(self.allow_bases) if self.allow_bases else None
+    def uri(self) -> str:
+        """The URI of the dataset, as it is shown."""
+        return self.location.uri
 
     def session(self) -> Session:
         """Open the folder without reading anything."""
-        options = dict(self.storage_options) or None
-        return open_session(self.opening_uri, options, self.allow_bases, check=self.reads_checked)
+        uri, options = self.location.opening_uri, self.location.storage_options
+        return open_session(uri, options, self.allow_bases, check=self.reads_checked)
 
     def open(self) -> tuple[Session, Snapshot]:
         """Open the version; the last few are cached, so a worker opens each once.
@@ -270,20 +249,11 @@ class PinnedVersion:
             return not self.version
         return sum(number > self.version for number in numbers) == max(numbers) - self.version
 
-    @property
-    def is_in_memory(self) -> bool:
-        """Whether the dataset ends with this process."""
-        return self.uri.startswith("memory://")
-
     def fragments(self, ids: Collection[int]) -> list[LanceFragment]:
         """Open some fragments of the version."""
         dataset = self.dataset()
         chosen = select_fragments(dataset.opened[1], ids)
         return [LanceFragment(dataset, None, fragment=fragment) for fragment in chosen]
-
-
-def _frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted((options or {}).items()))
 
 
 @lru_cache(maxsize=_CACHED_VERSIONS)

@@ -255,7 +255,9 @@ class RowWriter:
 
     def plan(self, verb: str, detail: str, tasks: tuple[Any, ...] = ()) -> Plan:
         """Return a plan that commits the additions of this writer."""
-        finish = CommitRows(self)
+        # A commit needs no more of the options; others may hold open stores, which are not kept.
+        options = WriteOptions(file_version=self.options.file_version)
+        finish = CommitRows(replace(self, options=options))
         return Plan(
             verb, detail, self.pinned, tasks, finish, commits_without_results=self.mode != "append"
         )

@@ -406,7 +406,8 @@ def _log_of(plan: Plan, done: Mapping[int, Any], options: RunOptions) -> TaskLog
     journal_option = options.journal
     if journal_option is False or (journal_option is None and plan.size_bytes < RECORDED_BYTES):
         return None
-    if len(plan.tasks) < 2 or plan.pinned.is_in_memory:
+    ends_with_process = plan.pinned.uri.startswith("memory://")
+    if len(plan.tasks) < 2 or ends_with_process:
         return None
     log = TaskLog.of(plan.pinned, plan.operation_id, journal_option)
     if not journal.begin(plan, log, options.label):
@@ -458,7 +459,7 @@ def commit_results(
         raise RunCancelledError(len(work.results), len(work.results))
     results = work.final if results is None else results
     watch.phase(COMMITTING)
-    is_kept = journal.keep(plan, results, options.label) is not None
+    is_kept = journal.keep(plan, results, options.label)
     try:
         dataset = plan.commit(results, options.label)
     except CommitStateUnknownError as error:

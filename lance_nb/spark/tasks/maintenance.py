@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.building import ProgressCallback
+from lance_nb.spark.location import Location
 from lance_nb.spark.plan import (
     TASK_BYTES,
     Label,
@@ -229,9 +230,6 @@ def plan_index(
     return Plan("create_index", detail, pinned, tasks, CommitSegments(request.name))
 
 
-_Options = tuple[tuple[str, Any], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Copied:
     """The number and bytes of copied files."""
@@ -244,26 +242,25 @@ class Copied:
 class CopyFiles:
     """Copy some files; each is the URI of a store, a path in it, and a path below the target.
 
-    An empty URI is that of the dataset, ``source``.
+    An empty URI is that of ``source``. This is the dataset, unless all files are in its bases: then
+    it is the first base, whose store tells which of the options are credentials.
     """
 
     files: tuple[tuple[str, str, str], ...]
-    source_options: _Options = field(repr=False)
-    target: str = field(repr=False)
-    target_options: _Options = field(repr=False)
+    source: Location
+    target: Location
     size_bytes: int
     allow_bases: tuple[str, ...] = ()
     checksums: bool = False
-    source: str = field(default="", repr=False)
 
     def run(self) -> Copied:
         """Copy the files durably."""
-        home = open_store(self.target, dict(self.target_options) or None)
+        home = open_store(self.target.opening_uri, self.target.storage_options)
         size = 0
         sums = CopiedSums() if self.checksums else None
         for uri, path, target in self.files:
             store = open_store(
-                uri or self.source, dict(self.source_options) or None, self.allow_bases
+                uri or self.source.opening_uri, self.source.storage_options, self.allow_bases
             )
             size += copy_file(store, path, home, target, sums)
         if sums is not None:
@@ -275,16 +272,14 @@ class CopyFiles:
 class CommitCopy:
     """Commit the first version of the copy."""
 
-    target: str = field(repr=False)
-    target_options: _Options = field(repr=False)
+    target: Location
 
     def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
         """Commit. Raises DatasetAlreadyExistsError."""
         session, _ = plan.pinned.open()
-        stored = dict(self.target_options)
         ref = Target(plan.pinned.branch, plan.pinned.version)
         source, version, destination, clone_session = clone_places(
-            session, ref, self.target, stored
+            session, ref, self.target.opening_uri, dict(self.target.options)
         )
         environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
         options = CommitOptions(message=label.message, environment=environment, checks_files=True)
@@ -306,28 +301,23 @@ def plan_clone(
     source, version, destination, _ = clone_places(session, ref, target, options)
     target_session = open_session(target, options)
     shown_uri = target_session.root.uri
-    target_uri = target_session.secret_uri or shown_uri
-    source_uri = session.secret_uri or session.root.uri
-    mine = tuple(sorted((session.storage_options or {}).items()))
-    theirs = tuple(sorted((options or {}).items()))
+    copy = Location.of(target_session.secret_uri or shown_uri, options, is_copy=True)
+    root = Location.of(session.secret_uri or session.root.uri, session.storage_options)
     checksums = wants_checksums(snapshot.manifest.config)
+    copies = files_to_copy(source, version, destination)
     tasks = tuple(
         CopyFiles(
-            files, mine, target_uri, theirs, size, session.trusted_bases, checksums, source_uri
+            files,
+            root if any(not uri for uri, *_ in files) else Location(files[0][0], root.options),
+            copy,
+            size,
+            session.trusted_bases,
+            checksums,
         )
-        for files, size in _packed(
-            files_to_copy(source, version, destination), session.root.uri, task_bytes
-        )
+        for files, size in _packed(copies, session.root.uri, task_bytes)
     )
-    finish = CommitCopy(target_uri, theirs)
-    return Plan(
-        "clone",
-        f"to {shown_uri}",
-        PinnedVersion.of(dataset),
-        tasks,
-        finish,
-        commits_without_results=True,
-    )
+    pinned, detail = PinnedVersion.of(dataset), f"to {shown_uri}"
+    return Plan("clone", detail, pinned, tasks, CommitCopy(copy), commits_without_results=True)
 
 
 def _packed(

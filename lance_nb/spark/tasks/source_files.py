@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import IO, Any
 from urllib.parse import unquote
 
@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, MissingPackageError
 from lance_nb.shown_text import without_url_secrets
+from lance_nb.spark.location import Location
 
 Path = str | os.PathLike[str]
 
@@ -53,22 +54,16 @@ _INFERRED = (
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file: a local path or a URL, the options of fsspec for it, its Hive partition as text.
+    """A file: a local path or a URL, the options of fsspec for it, its Hive partition as text."""
 
-    ``path`` is shown: one with a password or signature is moved to ``secret_path``, and masked.
-    """
-
-    path: str
+    location: Location
     size_bytes: int = 0
     partition: tuple[tuple[str, str | None], ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    secret_path: str = field(default="", repr=False)
 
-    def __post_init__(self) -> None:
-        shown = without_url_secrets(self.path)
-        if shown != self.path:
-            object.__setattr__(self, "secret_path", self.path)
-            object.__setattr__(self, "path", shown)
+    @property
+    def path(self) -> str:
+        """The path or URL, as it is shown."""
+        return self.location.uri
 
     @property
     def is_local(self) -> bool:
@@ -79,8 +74,8 @@ class SourceFile:
         """Open for reading, decompressed if the name ends so (``.gz``). The caller closes it."""
         import fsspec
 
-        path = self.secret_path or self.path
-        opened = fsspec.open(path, "rb", compression="infer", **self.options)
+        path, options = self.location.opening_uri, self.location.storage_options or {}
+        opened = fsspec.open(path, "rb", compression="infer", **options)
         stream: IO[bytes] = opened.open()
         return stream
 
@@ -137,7 +132,8 @@ def _matching(pattern: str, options: Mapping[str, Any]) -> Iterator[SourceFile]:
         for name, size in _files_at(store, matched_path):
             num_found += 1
             url = name if is_local else store.unstrip_protocol(name)
-            yield SourceFile(url, size, _partition(name, root), {} if is_local else file_options)
+            location = Location.of(url, None if is_local else file_options)
+            yield SourceFile(location, size, _partition(name, root))
     if not num_found:
         is_folder = wildcard is None and store.isdir(path)
         shown = without_url_secrets(pattern)

@@ -13,6 +13,7 @@ from pyarrow import parquet
 from lance_nb import dataset, spark
 from lance_nb.dataset.functions import write_dataset
 from lance_nb.errors import InvalidInputError
+from lance_nb.spark.location import Location
 from lance_nb.spark.tasks.file_formats import Range, batch_rows
 from lance_nb.spark.tasks.files import FileRows, plan_append
 from lance_nb.spark.tasks.source_files import SourceFile
@@ -21,7 +22,7 @@ COUNT = 100_000
 
 
 def rows_of(path: str, start: int, stop: int) -> pa.Table:
-    return FileRows(SourceFile(path), Range(start, stop, 1)).read()
+    return FileRows(SourceFile(Location(path)), Range(start, stop, 1)).read()
 
 
 @pytest.mark.parametrize(

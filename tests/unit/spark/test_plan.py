@@ -18,6 +18,7 @@ from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, NotFoundError, PredicateError, SchemaMismatchError
 from lance_nb.spark.engine import LocalEngine
+from lance_nb.spark.location import Location
 from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, group_tasks
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.scan import ReadPlan
@@ -255,7 +256,7 @@ def test_options_of_fsspec_may_be_dictionaries(tmp_path: Path) -> None:
     """Found on S3: a task could not open the dataset, because its options cannot be hashed."""
     lance_nb.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t.lance")
     options = (("client_kwargs", {"region_name": "us-east-1"}),)
-    pinned = PinnedVersion(str(tmp_path / "t.lance"), 1, storage_options=options)
+    pinned = PinnedVersion(Location(str(tmp_path / "t.lance"), options), 1)
     assert {pinned, replace(pinned, version=2)} == {pinned, replace(pinned, version=2)}
-    assert pinned != replace(pinned, storage_options=())
+    assert pinned != replace(pinned, location=Location(pinned.uri))
     assert pinned.dataset().count_rows() == 2

@@ -27,7 +27,7 @@ from lance_nb.errors import (
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.spark import journal
 from lance_nb.spark import plan as plan_module
-from lance_nb.spark.journal_json import ResumeOptions, tasks_from_json, tasks_to_json
+from lance_nb.spark.journal_json import ResumeOptions, from_json, to_json
 from lance_nb.spark.plan import Plan
 from lance_nb.spark.run import RunOptions, run_once
 from lance_nb.spark.task_log import RecordedTask, TaskLog
@@ -495,15 +495,15 @@ def test_tasks_whose_version_was_removed_say_what_to_do(dataset: LanceDataset) -
 @pytest.mark.parametrize("name", PLANS)
 def test_tasks_survive_and_shared_values_are_written_once(dataset: LanceDataset, name: str) -> None:
     plan = PLANS[name](dataset)
-    data = tasks_to_json(plan.tasks)
-    assert tasks_to_json(tasks_from_json(data, ResumeOptions())) == data
+    data = to_json(plan.tasks)
+    assert to_json(from_json(data, ResumeOptions())) == data
     assert data.count(b'"is":"PinnedVersion"') <= 2  # a clone copies files, which name no version
 
 
 def test_a_task_costs_few_bytes(dataset: LanceDataset) -> None:
     plan = spark.plan_update(dataset, {"name": "'x'"}, "id < 15", task_bytes=1)
-    few = len(tasks_to_json(plan.tasks))
-    many = len(tasks_to_json(plan.tasks * 100))
+    few = len(to_json(plan.tasks))
+    many = len(to_json(plan.tasks * 100))
     assert (many - few) / (len(plan.tasks) * 99) < 400
 
 

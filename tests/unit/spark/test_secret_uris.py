@@ -19,6 +19,7 @@ import lance_nb
 from lance_nb import spark
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.spark.journal_json import ResumeOptions, from_json, to_json
+from lance_nb.spark.location import Location
 from lance_nb.spark.plan import PinnedVersion, Plan
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.tasks.source_files import SourceFile
@@ -149,7 +150,7 @@ def test_a_plan_travels_with_its_password_and_is_kept_without(
     resumed = ResumeOptions({"password": PASSWORD})
     pinned, tasks, _ = from_json(stored, resumed)
     assert not resumed.missing
-    assert pinned.opening_uri == URI
+    assert pinned.location.opening_uri == URI
     assert PASSWORD not in repr((pinned, tasks))
     results = [task.run() for task in tasks]
     assert plan.commit(plan.finalized(results)).count_rows() > 0
@@ -170,10 +171,9 @@ def test_damaged_and_missing_files_are_named_without_the_password(
 
 def test_values_with_a_secret_uri_show_a_masked_one() -> None:
     signed = f"https://host/a.parquet?sig={PASSWORD}"
-    values = (PinnedVersion(URI, 1), SourceFile(signed), SourceOptions((("path", URI),)))
-    for value in values:
+    file = SourceFile(Location(signed))
+    for value in (PinnedVersion(Location(URI), 1), file, SourceOptions((("path", URI),))):
         assert PASSWORD not in repr(value)
-    assert values[0].opening_uri == URI
-    assert (values[1].path, values[1].secret_path) == ("https://host/a.parquet?sig=***", signed)
-    plain = PinnedVersion("s3://bucket/t.lance", 1)
+    assert (file.path, file.location.opening_uri) == ("https://host/a.parquet?sig=***", signed)
+    plain = Location("s3://bucket/t.lance")
     assert (plain.opening_uri, plain.secret_uri) == ("s3://bucket/t.lance", "")
