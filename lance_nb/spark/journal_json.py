@@ -212,7 +212,7 @@ class _Decoder:
         if name == "function":
             function = _listed(value["value"])
             if not isinstance(function, FunctionType):
-                raise TypeError(f"{value['value']} is not a function")
+                raise InvalidInputError(f"{value['value']} is not a function")
             return function
         kind = _listed(name)
         if issubclass(kind, Enum):
