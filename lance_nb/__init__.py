@@ -540,7 +540,7 @@ def _render(value: object) -> dict[str, _typing.Any] | None:
 
 def _render_review(review: object, whole: bool) -> str:
     """Render the page of a review; loaded when one is asked for."""
-    module = _importlib.import_module("lance_nb.explorer.review_page")
+    module = _importlib.import_module("lance_nb.explorer.review.review_page")
     page: str = module.review_page(review) if whole else module.review_picture(review)
     return page
 

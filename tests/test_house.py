@@ -36,7 +36,7 @@ RULES: tuple[Rule, ...] = (
 
 MODULE = "lance_nb/table/scan.py"
 IN_MEMORY = safety_rules.PICKLES_IN_MEMORY[0]
-WIDGET = "lance_nb/explorer/widgets/rows.js"
+WIDGET = "lance_nb/explorer/rows/rows.js"
 DOC = '"""A module."""\n'
 
 

@@ -1,16 +1,16 @@
 // The explorer of a dataset, or of the tables of a database: header, timeline, tabs with a detail
 // pane beside them, and the same as code.
 
+import { mountOverview } from "./history/overview.js";
+import { mountTimeline } from "./history/timeline.js";
+import { mountVersionDetail } from "./history/version_detail.js";
 import { codeFooter } from "./js/code_footer.js";
 import { detailPane } from "./js/detail_pane.js";
 import { h } from "./js/dom.js";
 import { watchNews } from "./js/news.js";
 import { modeSwitch, tabHost } from "./js/tab_host.js";
-import { switchingWidget } from "./js/table_switch.js";
+import { switchingWidget } from "./tables/table_switch.js";
 import { TABS } from "./tabs.js";
-import { mountOverview } from "./widgets/overview.js";
-import { mountTimeline } from "./widgets/timeline.js";
-import { mountVersionDetail } from "./widgets/version_detail.js";
 
 /**
  * @param {HTMLElement} el

@@ -22,16 +22,11 @@ import pyarrow as pa
 
 from lance_nb.dataset.database import Database, database
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, LanceError
-from lance_nb.explorer import assets
+from lance_nb.explorer import assets, screen, text
 from lance_nb.explorer.assets import ViewModule
+from lance_nb.explorer.drawing import svg_of
 from lance_nb.explorer.html_export import Snapshot, html_page, plain_json, take_snapshot
 from lance_nb.explorer.messages import Answer, Handler, cost_since, words
-from lance_nb.explorer.models import text
-from lance_nb.explorer.models.refs import is_connection, open_connection, open_source
-from lance_nb.explorer.models.row_page import Window
-from lance_nb.explorer.models.source import Ref, Source
-from lance_nb.explorer.pictures import screen
-from lance_nb.explorer.pictures.drawing import svg_of
 from lance_nb.explorer.registry import (
     TABS,
     DatabaseTables,
@@ -39,8 +34,11 @@ from lance_nb.explorer.registry import (
     ReviewHandlers,
     RowEditHandlers,
 )
+from lance_nb.explorer.rows.row_page import Window
 from lance_nb.explorer.session import FIRST_WINDOW, Session, Target, check_target
+from lance_nb.explorer.source import Ref, Source
 from lance_nb.explorer.static_rendering import StaticRendering
+from lance_nb.explorer.version_refs import is_connection, open_connection, open_source
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.storage import meter
 

@@ -271,18 +271,18 @@ def _base64_number(value: int) -> str:
 EXPLORER = "app.js"
 STANDALONE_EXPLORER = "standalone_app.js"
 LATE_VIEWS = (
-    "widgets/branches.js",
-    "widgets/changes.js",
-    "widgets/embedding_map.js",
-    "widgets/expectations.js",
-    "widgets/history_strip.js",
-    "widgets/operations_log.js",
-    "widgets/picture_wall.js",
-    "widgets/retention.js",
-    "widgets/review.js",
-    "widgets/row_editor.js",
-    "widgets/stage.js",
-    "widgets/storage.js",
+    "refs/branches.js",
+    "changes/changes.js",
+    "map/embedding_map.js",
+    "checks/expectations.js",
+    "history/history_strip.js",
+    "log/operations_log.js",
+    "pictures/picture_wall.js",
+    "retention/retention.js",
+    "review/review.js",
+    "editing/row_editor.js",
+    "stage/stage.js",
+    "storage/storage.js",
 )
 REGISTRATION = "js/view_registration.js"
 LOADER = compose_module("js/loader.js")

@@ -18,8 +18,7 @@ from lance_nb.dataset.database import Database
 from lance_nb.dataset.display import VALUES, in_marimo
 from lance_nb.errors import LanceError
 from lance_nb.explorer.app import DatabaseExplorer, Explorer
-from lance_nb.explorer.models.table_list import TABLES_SHOWN
-from lance_nb.explorer.models.value_facts import FACTS
+from lance_nb.explorer.history.value_facts import FACTS
 from lance_nb.explorer.registry import DeletionMap, DiffView, StagePanel, ValueView
 from lance_nb.explorer.static_rendering import (
     StaticRendering,
@@ -27,6 +26,7 @@ from lance_nb.explorer.static_rendering import (
     render_facts,
     render_tables,
 )
+from lance_nb.explorer.tables.table_list import TABLES_SHOWN
 from lance_nb.explorer.widget import LanceWidget, behind, has_browser
 
 

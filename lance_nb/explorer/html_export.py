@@ -28,16 +28,16 @@ from html import escape
 from typing import Any
 
 from lance_nb.errors import LanceError
-from lance_nb.explorer import assets
+from lance_nb.explorer import assets, text
+from lance_nb.explorer import version_refs as refs
+from lance_nb.explorer.drawing import dark_rules
+from lance_nb.explorer.history.versions import version_bars
 from lance_nb.explorer.messages import Handler, handle
-from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.models.ref_list import MAX_HEADS
-from lance_nb.explorer.models.row_page import MAX_COLUMNS, Window
-from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.versions import version_bars
 from lance_nb.explorer.page_policy import page_policy
-from lance_nb.explorer.pictures.drawing import dark_rules
+from lance_nb.explorer.refs.ref_list import MAX_HEADS
+from lance_nb.explorer.rows.row_page import MAX_COLUMNS, Window
 from lance_nb.explorer.session import Place, Session
+from lance_nb.explorer.source import Source
 from lance_nb.explorer.widget import HeaderHandlers
 
 MAX_VERSIONS = 40

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
 from lance_nb.errors import CancelledError, InternalError, InvalidInputError, LanceError
-from lance_nb.explorer.models.error_card import error_card
+from lance_nb.explorer.error_card import error_card
 from lance_nb.shown_text import visible_lines
 from lance_nb.storage import meter
 

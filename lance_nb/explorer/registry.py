@@ -10,27 +10,27 @@ A new tab is a line in ``TABS`` and a line in ``tabs.js``, in the order of the t
 
 from __future__ import annotations
 
-from lance_nb.explorer.widget import LanceWidget
-from lance_nb.explorer.widgets.branches import RefsManager
-from lance_nb.explorer.widgets.changes import DiffView
-from lance_nb.explorer.widgets.embedding_map import EmbeddingMap
-from lance_nb.explorer.widgets.expectations import ExpectationsPanel
-from lance_nb.explorer.widgets.metadata import (
+from lance_nb.explorer.changes.widget import DiffView
+from lance_nb.explorer.checks.widget import ExpectationsPanel
+from lance_nb.explorer.editing.widget import RowEditHandlers
+from lance_nb.explorer.history.widget import (
     Overview,
     SchemaTree,
     Timeline,
     ValueView,
     VersionDetail,
 )
-from lance_nb.explorer.widgets.operations_log import OperationsLogView
-from lance_nb.explorer.widgets.picture_wall import PictureWall
-from lance_nb.explorer.widgets.retention import RetentionHandlers
-from lance_nb.explorer.widgets.review import ReviewHandlers
-from lance_nb.explorer.widgets.row_editor import RowEditHandlers
-from lance_nb.explorer.widgets.rows import RowGrid
-from lance_nb.explorer.widgets.stage import StagePanel
-from lance_nb.explorer.widgets.storage import DeletionMap, FragmentMap, SpaceView, StorageView
-from lance_nb.explorer.widgets.tables import DatabaseTables
+from lance_nb.explorer.log.widget import OperationsLogView
+from lance_nb.explorer.map.widget import EmbeddingMap
+from lance_nb.explorer.pictures.widget import PictureWall
+from lance_nb.explorer.refs.widget import RefsManager
+from lance_nb.explorer.retention.widget import RetentionHandlers
+from lance_nb.explorer.review.widget import ReviewHandlers
+from lance_nb.explorer.rows.widget import RowGrid
+from lance_nb.explorer.stage.widget import StagePanel
+from lance_nb.explorer.storage.widget import DeletionMap, FragmentMap, SpaceView, StorageView
+from lance_nb.explorer.tables.widget import DatabaseTables
+from lance_nb.explorer.widget import LanceWidget
 
 __all__ = [
     "TABS",

@@ -16,13 +16,12 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
-from lance_nb.explorer.models import text
-from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.versions import timeline
+from lance_nb.explorer import screen, text
+from lance_nb.explorer.drawing import Panel, dark_rules, svg_of
+from lance_nb.explorer.history.versions import timeline
 from lance_nb.explorer.page_policy import page_policy
-from lance_nb.explorer.pictures import screen
-from lance_nb.explorer.pictures.drawing import Panel, dark_rules, svg_of
 from lance_nb.explorer.session import Session
+from lance_nb.explorer.source import Source
 from lance_nb.shown_text import visible
 
 MAX_DETAILS = 64

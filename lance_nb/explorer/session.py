@@ -33,24 +33,13 @@ import pyarrow as pa
 
 from lance_nb.code_lines import offered
 from lance_nb.errors import InvalidInputError, LanceError
-from lance_nb.explorer.messages import Answer, Handler, integer, words
-from lance_nb.explorer.models import cells, refs, text, versions
-from lance_nb.explorer.models.cells import blob_texts
-from lance_nb.explorer.models.column_choice import ColumnChoice
-from lance_nb.explorer.models.column_profile import ColumnProfile
-from lance_nb.explorer.models.embedding_map import vector_columns
-from lance_nb.explorer.models.error_card import ErrorCard, error_card
-from lance_nb.explorer.models.full_text_search import text_columns, utf16_places
-from lance_nb.explorer.models.history_outline import MAX_POINTS, history_outline
-from lance_nb.explorer.models.nearest_rows import NearestQuery
-from lance_nb.explorer.models.picture_wall import picture_columns
-from lance_nb.explorer.models.placed_map import PlacedMap
-from lance_nb.explorer.models.row_order import FilteredRows, RowOrder, SortedRows
-from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
-from lance_nb.explorer.models.row_query import MAX_LISTED, RowQuery, query_of
-from lance_nb.explorer.models.source import Source, is_blob_column
-from lance_nb.explorer.models.storage_report import SpaceUse
-from lance_nb.explorer.models.versions import (
+from lance_nb.explorer import cells, text
+from lance_nb.explorer import version_refs as refs
+from lance_nb.explorer.cells import blob_texts
+from lance_nb.explorer.error_card import ErrorCard, error_card
+from lance_nb.explorer.history import versions
+from lance_nb.explorer.history.history_outline import MAX_POINTS, history_outline
+from lance_nb.explorer.history.versions import (
     DatasetCard,
     Timeline,
     VersionBar,
@@ -58,6 +47,19 @@ from lance_nb.explorer.models.versions import (
     dataset_card,
     version_detail,
 )
+from lance_nb.explorer.map.embedding_map import vector_columns
+from lance_nb.explorer.map.placed_map import PlacedMap
+from lance_nb.explorer.messages import Answer, Handler, integer, words
+from lance_nb.explorer.pictures.picture_wall import picture_columns
+from lance_nb.explorer.rows.column_choice import ColumnChoice
+from lance_nb.explorer.rows.column_profile import ColumnProfile
+from lance_nb.explorer.rows.full_text_search import text_columns, utf16_places
+from lance_nb.explorer.rows.nearest_rows import NearestQuery
+from lance_nb.explorer.rows.row_order import FilteredRows, RowOrder, SortedRows
+from lance_nb.explorer.rows.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
+from lance_nb.explorer.rows.row_query import MAX_LISTED, RowQuery, query_of
+from lance_nb.explorer.source import Source, is_blob_column
+from lance_nb.explorer.storage.storage_report import SpaceUse
 
 Target = str | os.PathLike[str] | Source
 MAX_SELECTED = 100_000

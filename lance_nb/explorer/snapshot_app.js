@@ -2,19 +2,19 @@
 // recorded.
 
 import { mountExplorer } from "./app.js";
+import { mountChanges } from "./changes/changes.js";
+import { mountHistoryStrip } from "./history/history_strip.js";
 import { snapshotModel } from "./js/snapshot_kernel.js";
 import { holdViews } from "./js/tab_host.js";
-import { switchingWidget } from "./js/table_switch.js";
+import { mountBranches } from "./refs/branches.js";
+import { mountStorage } from "./storage/storage.js";
+import { switchingWidget } from "./tables/table_switch.js";
 import { TABS } from "./tabs.js";
-import { mountBranches } from "./widgets/branches.js";
-import { mountChanges } from "./widgets/changes.js";
-import { mountHistoryStrip } from "./widgets/history_strip.js";
-import { mountStorage } from "./widgets/storage.js";
 
 // A snapshot cannot write, and there is no kernel that sends views later.
 /** @type {Record<string, Lnb.Mount>} */
 const MOUNTS = { changes: mountChanges, refs: mountBranches, storage: mountStorage };
-holdViews("widgets/history_strip.js", { mount: mountHistoryStrip });
+holdViews("history/history_strip.js", { mount: mountHistoryStrip });
 const LEFT_OUT = ["pictures", "map", "checks", "stage", "log"]; // a kernel does what they offer
 const KEPT = TABS.filter(({ id }) => !LEFT_OUT.includes(id)).map((tab) => ({
   ...tab,

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING
 
-from lance_nb.explorer.models import table_list, text
-from lance_nb.explorer.models.error_card import ErrorCard, error_card
-from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.value_facts import ValueFacts
-from lance_nb.explorer.models.versions import (
+from lance_nb.explorer import text
+from lance_nb.explorer.error_card import ErrorCard, error_card
+from lance_nb.explorer.history.value_facts import ValueFacts
+from lance_nb.explorer.history.versions import (
     DatasetCard,
     Timeline,
     VersionBar,
@@ -27,6 +26,8 @@ from lance_nb.explorer.models.versions import (
     timeline,
     version_bars,
 )
+from lance_nb.explorer.source import Source
+from lance_nb.explorer.tables import table_list
 from lance_nb.shown_text import visible, visible_lines
 
 # A terminal renders tables of texts, and loads nothing that reads rows for it.
@@ -224,7 +225,7 @@ def _change(added: int | None, removed: int | None) -> str:
 
 
 def _rows_block(part: FirstRows) -> _Block:
-    from lance_nb.explorer.models.row_page import page_texts
+    from lance_nb.explorer.rows.row_page import page_texts
 
     page, columns = part.page, part.page.columns[:MAX_COLUMNS]
     texts = page_texts(page)[:MAX_COLUMNS]

@@ -1,7 +1,7 @@
 // What stands in the tabs of the explorer, in their order. A new tab is a line here and one in
 // registry.py; one that is loaded later is also in LATE_VIEWS (assets.py).
 
-import { mountRows } from "./widgets/rows.js";
+import { mountRows } from "./rows/rows.js";
 
 /**
  * @typedef {Object} Tab
@@ -18,12 +18,12 @@ import { mountRows } from "./widgets/rows.js";
 /** @type {Tab[]} */
 export const TABS = [
   { id: "rows", label: "Rows", mount: mountRows },
-  { id: "changes", label: "Changes", entry: "widgets/changes.js" },
-  { id: "pictures", label: "Pictures", entry: "widgets/picture_wall.js", offered: true },
-  { id: "map", label: "Map", entry: "widgets/embedding_map.js", offered: true },
-  { id: "storage", label: "Storage", entry: "widgets/storage.js" },
-  { id: "refs", label: "Branches & tags", entry: "widgets/branches.js", writes: true },
-  { id: "checks", label: "Checks", entry: "widgets/expectations.js", writes: true },
-  { id: "stage", label: "Stage", entry: "widgets/stage.js", writes: true },
-  { id: "log", label: "Log", entry: "widgets/operations_log.js", writes: true },
+  { id: "changes", label: "Changes", entry: "changes/changes.js" },
+  { id: "pictures", label: "Pictures", entry: "pictures/picture_wall.js", offered: true },
+  { id: "map", label: "Map", entry: "map/embedding_map.js", offered: true },
+  { id: "storage", label: "Storage", entry: "storage/storage.js" },
+  { id: "refs", label: "Branches & tags", entry: "refs/branches.js", writes: true },
+  { id: "checks", label: "Checks", entry: "checks/expectations.js", writes: true },
+  { id: "stage", label: "Stage", entry: "stage/stage.js", writes: true },
+  { id: "log", label: "Log", entry: "log/operations_log.js", writes: true },
 ];

@@ -58,20 +58,18 @@ from IPython.display import DisplayHandle, display
 
 from lance_nb.dataset.display import in_marimo, ipython_shell
 from lance_nb.errors import InvalidInputError, LanceError, NotFoundError, NotSupportedError
-from lance_nb.explorer import assets, messages
+from lance_nb.explorer import assets, messages, text
+from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.assets import ViewModule
+from lance_nb.explorer.changes.change_summary import key_of
+from lance_nb.explorer.drawing import svg_of
+from lance_nb.explorer.error_card import error_card
+from lance_nb.explorer.history.picture import draw_error
 from lance_nb.explorer.messages import Answer, Handler, Job, JobRunner, Progress, integer, words
-from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.models.change_summary import key_of
-from lance_nb.explorer.models.error_card import error_card
-from lance_nb.explorer.models.refs import RefNames, open_source, ref_choices, ref_names
-from lance_nb.explorer.models.row_history import RowHistoryCache, RowPlace, place_of_row
-from lance_nb.explorer.models.row_page import Window
-from lance_nb.explorer.models.schema_tree import type_label
-from lance_nb.explorer.models.source import Source, compared_source
-from lance_nb.explorer.pictures.drawing import svg_of
-from lance_nb.explorer.pictures.history import draw_error
-from lance_nb.explorer.pictures.screen import View
+from lance_nb.explorer.rows.row_history import RowHistoryCache, RowPlace, place_of_row
+from lance_nb.explorer.rows.row_page import Window
+from lance_nb.explorer.schema_tree import type_label
+from lance_nb.explorer.screen import View
 from lance_nb.explorer.session import (
     FIRST_WINDOW,
     MAX_COUNT,
@@ -82,7 +80,9 @@ from lance_nb.explorer.session import (
     place_of,
     window_of,
 )
+from lance_nb.explorer.source import Source, compared_source
 from lance_nb.explorer.static_rendering import StaticRendering, render_error, render_parts
+from lance_nb.explorer.version_refs import RefNames, open_source, ref_choices, ref_names
 from lance_nb.storage import meter
 
 MIN_HEIGHT = 200

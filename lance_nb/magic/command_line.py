@@ -35,8 +35,8 @@ import pyarrow as pa
 
 from lance_nb.code_lines import Python, Word
 from lance_nb.errors import InvalidInputError, LanceError, MissingPackageError
-from lance_nb.explorer.models import text
-from lance_nb.explorer.models.refs import open_source
+from lance_nb.explorer import text
+from lance_nb.explorer.version_refs import open_source
 from lance_nb.magic.context import MagicContext
 from lance_nb.magic.demo import ensure
 from lance_nb.magic.registry import Request, find, help_of, help_of_all, parse_text, parse_words

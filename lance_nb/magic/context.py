@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import refs, text
+from lance_nb.explorer import text
+from lance_nb.explorer import version_refs as refs
 from lance_nb.magic.verb import MAGIC
 
 # Loaded when an edit is staged: most lines of a terminal stage none.
 if TYPE_CHECKING:
-    from lance_nb.explorer.staging.card import Card
-    from lance_nb.explorer.staging.staging_area import StagingArea
+    from lance_nb.explorer.stage.card import Card
+    from lance_nb.explorer.stage.staging_area import StagingArea
 
 
 def label(dataset: LanceDataset) -> str:
@@ -99,7 +100,7 @@ class MagicContext:
     @property
     def staging_area(self) -> StagingArea:
         """The edits staged on the current dataset, by this context and by its explorers."""
-        from lance_nb.explorer.staging.staging_area import staging_area_of
+        from lance_nb.explorer.stage.staging_area import staging_area_of
 
         return staging_area_of(self.dataset)
 
@@ -108,8 +109,8 @@ class MagicContext:
 
         An edit that cannot be in one transaction with the others is refused.
         """
-        from lance_nb.explorer.staging.card import ProgressReporter
-        from lance_nb.explorer.staging.edit_forms import EditForm
+        from lance_nb.explorer.stage.card import ProgressReporter
+        from lance_nb.explorer.stage.edit_forms import EditForm
 
         form, area = EditForm.of(verb, args), self.staging_area
         card = area.add(self.checkout_latest(), form, self.namespace, ProgressReporter("stage"))

@@ -20,7 +20,7 @@ from typing import Any
 
 from lance_nb.code_lines import Fill, Word, split
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import text
+from lance_nb.explorer import text
 from lance_nb.explorer.static_rendering import render_table
 from lance_nb.magic.verb import MAGIC, Argument, Parser, Result, Verb
 from lance_nb.magic.verbs import (

@@ -48,8 +48,8 @@ from traitlets import Bool, Int
 from lance_nb.code_lines import MAGIC
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.explorer import text
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.models import text
 from lance_nb.magic import verb as argument_kinds
 from lance_nb.magic.context import MagicContext, Settings, variables_of
 from lance_nb.magic.registry import (

@@ -22,14 +22,14 @@ from lance_nb.dataset import display
 from lance_nb.errors import LanceError
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.display import kind_of, render_value
+from lance_nb.explorer.error_card import error_card
 from lance_nb.explorer.html_export import html_page, take_snapshot
 from lance_nb.explorer.messages import handle
-from lance_nb.explorer.models.error_card import error_card
-from lance_nb.explorer.models.fragments import most_deleted
-from lance_nb.explorer.models.storage_report import space_use
 from lance_nb.explorer.registry import VIEWS
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.static_rendering import render_error, render_parts, render_versions
+from lance_nb.explorer.storage.fragments import most_deleted
+from lance_nb.explorer.storage.storage_report import space_use
 from lance_nb.explorer.widget import HeaderHandlers, RowHistoryHandlers
 from lance_nb.magic.context import MagicContext
 from lance_nb.magic.registry import parse

@@ -12,7 +12,6 @@ TOP_FOLDERS = frozenset({".ci", ".github", "binder", "lance_nb", "notebooks", "p
 LEAF_FOLDERS = (
     "lance_nb/encodings/compression/",
     "lance_nb/encodings/layouts/",
-    "lance_nb/explorer/widgets/",
     "lance_nb/transactions/external/stores/",
     "lance_nb/transactions/operations/",
 )

@@ -17,12 +17,12 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import text
-from lance_nb.explorer.staging.card import COMMITTED, READY, ProgressReporter
-from lance_nb.explorer.staging.card_view import card_json
-from lance_nb.explorer.staging.edit_execution import BY_ROWS
-from lance_nb.explorer.staging.edit_forms import EditForm
-from lance_nb.explorer.staging.staging_area import staging_area_of
+from lance_nb.explorer import text
+from lance_nb.explorer.stage.card import COMMITTED, READY, ProgressReporter
+from lance_nb.explorer.stage.card_view import card_json
+from lance_nb.explorer.stage.edit_execution import BY_ROWS
+from lance_nb.explorer.stage.edit_forms import EditForm
+from lance_nb.explorer.stage.staging_area import staging_area_of
 from tests.support.examples import SCALE
 
 pytestmark = pytest.mark.interop

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.explorer.models.storage_report import storage_health
+from lance_nb.explorer.storage.storage_report import storage_health
 from lance_nb.magic.command_line import main
 from tests.support.requirements import require_pylance
 

@@ -4,7 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { mountBranches } from "../../lance_nb/explorer/widgets/branches.js";
+import { mountBranches } from "../../lance_nb/explorer/refs/branches.js";
 import { fakeContext, fakeKernel, settled, timeline } from "./fake_context.js";
 import { button, nextFrame, observers, send, shown } from "./light_page.js";
 

@@ -3,10 +3,10 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { changeGrid } from "../../lance_nb/explorer/js/change_grid.js";
+import { changeGrid } from "../../lance_nb/explorer/changes/change_grid.js";
+import { mountChanges } from "../../lance_nb/explorer/changes/changes.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
-import { mountChanges } from "../../lance_nb/explorer/widgets/changes.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, nextFrame, observers, send, shown } from "./light_page.js";
 import { layOut, press, rowsOf, textPage } from "./row_pages.js";

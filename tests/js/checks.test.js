@@ -3,9 +3,9 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { checkMarks } from "../../lance_nb/explorer/js/check_marks.js";
+import { mountExpectations } from "../../lance_nb/explorer/checks/expectations.js";
+import { checkMarks } from "../../lance_nb/explorer/history/check_marks.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { mountExpectations } from "../../lance_nb/explorer/widgets/expectations.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, send, shown } from "./light_page.js";
 
@@ -162,7 +162,7 @@ test("a click on the first red bar explains it; one on a later bar does not", as
   ]);
 });
 
-// --- widgets/expectations.js ---
+// --- checks/expectations.js ---
 
 async function panel({ state = {}, screen = { locked: false }, run = RUN } = {}) {
   const kernel = fakeKernel();

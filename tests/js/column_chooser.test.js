@@ -9,8 +9,8 @@ import {
   shownBy,
   withPinned,
   withShown,
-} from "../../lance_nb/explorer/js/column_chooser.js";
-import { nextOrder } from "../../lance_nb/explorer/js/grid_actions.js";
+} from "../../lance_nb/explorer/rows/column_chooser.js";
+import { nextOrder } from "../../lance_nb/explorer/rows/grid_actions.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, send, shown } from "./light_page.js";
 

@@ -3,7 +3,7 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { conflictTable } from "../../lance_nb/explorer/js/conflict_table.js";
+import { conflictTable } from "../../lance_nb/explorer/refs/conflict_table.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, send, shown, texts } from "./light_page.js";
 

@@ -3,9 +3,8 @@
 import "./light_page.js";
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { conditionOf, conditionOfOdd, slotsOf } from "../../lance_nb/explorer/js/bar_selection.js";
+import { dragCounts } from "../../lance_nb/explorer/changes/drag_counts.js";
 import { decodePage } from "../../lance_nb/explorer/js/columns.js";
-import { dragCounts } from "../../lance_nb/explorer/js/drag_counts.js";
 import { gridSelection } from "../../lance_nb/explorer/js/grid_selection.js";
 import { pageStore } from "../../lance_nb/explorer/js/page_store.js";
 import { snapshotModel } from "../../lance_nb/explorer/js/snapshot_kernel.js";
@@ -15,6 +14,11 @@ import {
   versionBefore,
   versionRange,
 } from "../../lance_nb/explorer/js/version_range.js";
+import {
+  conditionOf,
+  conditionOfOdd,
+  slotsOf,
+} from "../../lance_nb/explorer/rows/bar_selection.js";
 import { fakeContext, fakeKernel, settled, timeline } from "./fake_context.js";
 
 const view = (array) => new DataView(array.buffer, array.byteOffset, array.byteLength);

@@ -4,18 +4,18 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { mapCanvas, pointsInTime } from "../../lance_nb/explorer/js/map_canvas.js";
+import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
+import { mountEmbeddingMap } from "../../lance_nb/explorer/map/embedding_map.js";
+import { mapCanvas, pointsInTime } from "../../lance_nb/explorer/map/map_canvas.js";
 import {
   codeColours,
   colourOf,
   MISSING,
   OTHER,
   parts,
-} from "../../lance_nb/explorer/js/map_colours.js";
-import { pointCloud, simplified } from "../../lance_nb/explorer/js/point_cloud.js";
-import { CHOSEN, paint, sizeFactor } from "../../lance_nb/explorer/js/point_renderer.js";
-import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
-import { mountEmbeddingMap } from "../../lance_nb/explorer/widgets/embedding_map.js";
+} from "../../lance_nb/explorer/map/map_colours.js";
+import { pointCloud, simplified } from "../../lance_nb/explorer/map/point_cloud.js";
+import { CHOSEN, paint, sizeFactor } from "../../lance_nb/explorer/map/point_renderer.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, send, shown } from "./light_page.js";
 

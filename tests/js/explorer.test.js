@@ -6,9 +6,9 @@ import { afterEach, beforeEach, mock, test } from "node:test";
 import explorer, { mountExplorer } from "../../lance_nb/explorer/app.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
+import { mountRows } from "../../lance_nb/explorer/rows/rows.js";
 import startSnapshot, { start } from "../../lance_nb/explorer/snapshot_app.js";
 import { TABS } from "../../lance_nb/explorer/tabs.js";
-import { mountRows } from "../../lance_nb/explorer/widgets/rows.js";
 import { fakeContext, fakeKernel, settled, timeline } from "./fake_context.js";
 import { button, nextFrame, observers, send, shown, texts } from "./light_page.js";
 import { layOut, press, rowsOf, textPage } from "./row_pages.js";
@@ -102,7 +102,7 @@ test("the tabs have an order, a name each, and a view or the module of one", () 
   );
   assert.equal(new Set(TABS.map((tab) => tab.id)).size, TABS.length);
   for (const tab of TABS) assert.equal(Boolean(tab.mount) !== Boolean(tab.entry), true, tab.id);
-  assert.deepEqual([TABS[0].mount, TABS[4].entry], [mountRows, "widgets/storage.js"]);
+  assert.deepEqual([TABS[0].mount, TABS[4].entry], [mountRows, "storage/storage.js"]);
   assert.deepEqual(
     TABS.filter((tab) => tab.writes).map((tab) => tab.id),
     ["refs", "checks", "stage", "log"],

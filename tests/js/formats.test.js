@@ -3,9 +3,14 @@
 import "./light_page.js";
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
+import {
+  barHeight,
+  rangeWords,
+  rowWords,
+  sentence,
+} from "../../lance_nb/explorer/history/lanes.js";
 import { percent } from "../../lance_nb/explorer/js/canvas.js";
 import { age, ageOf, bytes, count, plural, renewAges } from "../../lance_nb/explorer/js/dom.js";
-import { barHeight, rangeWords, rowWords, sentence } from "../../lance_nb/explorer/js/lanes.js";
 import { lookOfOperation } from "../../lance_nb/explorer/js/operations.js";
 import { isInOrder, isKnown, isRepeatable } from "../../lance_nb/explorer/js/request_kinds.js";
 

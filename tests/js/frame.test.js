@@ -3,16 +3,16 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { laneMap } from "../../lance_nb/explorer/history/lanes.js";
+import { mountOverview } from "../../lance_nb/explorer/history/overview.js";
+import { playButton } from "../../lance_nb/explorer/history/play.js";
 import { codeFooter } from "../../lance_nb/explorer/js/code_footer.js";
 import { detailPane } from "../../lance_nb/explorer/js/detail_pane.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { laneMap } from "../../lance_nb/explorer/js/lanes.js";
 import { watchNews } from "../../lance_nb/explorer/js/news.js";
-import { playButton } from "../../lance_nb/explorer/js/play.js";
 import { LONGEST_MS, modeSwitch, tabHost } from "../../lance_nb/explorer/js/tab_host.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
 import { placeOf } from "../../lance_nb/explorer/js/view_place.js";
-import { mountOverview } from "../../lance_nb/explorer/widgets/overview.js";
 import { fakeContext, settled, timeline } from "./fake_context.js";
 import { button, observers, send, shown } from "./light_page.js";
 
@@ -138,7 +138,7 @@ function lateTabs(key, { start = "live" } = {}) {
   };
   const list = [
     { id: "rows", label: "Rows", mount: () => {} },
-    { id: "stage", label: "Stage", entry: "widgets/stage.js" },
+    { id: "stage", label: "Stage", entry: "stage/stage.js" },
   ];
   const changed = [];
   const [bar, panels] = [h("div"), h("div")];
@@ -164,7 +164,7 @@ test("the module of a tab is loaded when it is first opened", async () => {
   host.select("stage", { at: 1 });
   host.select("stage", { at: 2 });
   assert.equal(asked().length, 1);
-  assert.deepEqual(asked()[0].args, { entry: "widgets/stage.js", again: false });
+  assert.deepEqual(asked()[0].args, { entry: "stage/stage.js", again: false });
   assert.equal(panel.textContent, "Loading…");
   assert.equal(panel.getAttribute("aria-busy"), "true");
   await asked()[0].answer({ key: "late-1" });
@@ -202,7 +202,7 @@ test("a tab whose module cannot be loaded says so and is tried again", async () 
   assert.equal(panel.hasAttribute("aria-busy"), false);
   retries[0]();
   assert.equal(panel.textContent, "Loading…");
-  assert.deepEqual(asked()[1].args, { entry: "widgets/stage.js", again: true });
+  assert.deepEqual(asked()[1].args, { entry: "stage/stage.js", again: true });
   await asked()[1].answer({ key: "late-3" });
   await pass(LONGEST_MS);
   assert.equal(panel.textContent, "This tab was not loaded");

@@ -3,17 +3,17 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { mountRowEditor } from "../../lance_nb/explorer/editing/row_editor.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { holdViews } from "../../lance_nb/explorer/js/tab_host.js";
-import { mountRowEditor } from "../../lance_nb/explorer/widgets/row_editor.js";
-import { mountRows } from "../../lance_nb/explorer/widgets/rows.js";
+import { mountRows } from "../../lance_nb/explorer/rows/rows.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { nextFrame, observers, send } from "./light_page.js";
 import { layOut, press, textPage } from "./row_pages.js";
 
 beforeEach(() => {
   mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
-  holdViews("widgets/row_editor.js", { mount: mountRowEditor });
+  holdViews("editing/row_editor.js", { mount: mountRowEditor });
 });
 afterEach(() => {
   nextFrame();

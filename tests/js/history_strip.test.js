@@ -3,17 +3,17 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { mountHistoryStrip, spread } from "../../lance_nb/explorer/history/history_strip.js";
+import { mountTimeline } from "../../lance_nb/explorer/history/timeline.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { holdViews } from "../../lance_nb/explorer/js/tab_host.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
-import { mountHistoryStrip, spread } from "../../lance_nb/explorer/widgets/history_strip.js";
-import { mountTimeline } from "../../lance_nb/explorer/widgets/timeline.js";
 import { fakeContext, fakeKernel, settled, timeline } from "./fake_context.js";
 import { nextFrame, observers, send } from "./light_page.js";
 
 beforeEach(() => {
   mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] });
-  holdViews("widgets/history_strip.js", { mount: mountHistoryStrip });
+  holdViews("history/history_strip.js", { mount: mountHistoryStrip });
 });
 afterEach(() => {
   nextFrame();
@@ -78,7 +78,7 @@ test("a history that the bars can show has no strip", async () => {
 });
 
 test("where the strip cannot be loaded it leaves no room empty", async () => {
-  holdViews("widgets/history_strip.js", {
+  holdViews("history/history_strip.js", {
     mount() {
       throw new Error("not there");
     },

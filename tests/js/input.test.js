@@ -3,10 +3,10 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { markBars, selectBars } from "../../lance_nb/explorer/js/bar_selection.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { gridKeys } from "../../lance_nb/explorer/js/grid_keys.js";
 import { suggestions } from "../../lance_nb/explorer/js/suggestions.js";
+import { markBars, selectBars } from "../../lance_nb/explorer/rows/bar_selection.js";
 import { settled } from "./fake_context.js";
 import { observers, send } from "./light_page.js";
 

@@ -3,10 +3,10 @@
 import "./light_page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { laneMap } from "../../lance_nb/explorer/history/lanes.js";
+import { tagFlags } from "../../lance_nb/explorer/history/tag_flags.js";
 import { columnWidths, textMeasure } from "../../lance_nb/explorer/js/column_widths.js";
-import { laneMap } from "../../lance_nb/explorer/js/lanes.js";
 import { scrollMap, scrollSight } from "../../lance_nb/explorer/js/scroll_map.js";
-import { tagFlags } from "../../lance_nb/explorer/js/tag_flags.js";
 import { timeline } from "./fake_context.js";
 
 const SIZES = { bar: { main: 58, branch: 32 }, flag: 18 };

@@ -3,17 +3,17 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { driftCards } from "../../lance_nb/explorer/changes/drift_cards.js";
+import { laneMap } from "../../lance_nb/explorer/history/lanes.js";
+import { rangeHandles } from "../../lance_nb/explorer/history/range_handles.js";
 import { hatch, penOf } from "../../lance_nb/explorer/js/canvas.js";
-import { deletionMap } from "../../lance_nb/explorer/js/deletion_map.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { driftCards } from "../../lance_nb/explorer/js/drift_cards.js";
-import { fragmentSection, fragmentStrip } from "../../lance_nb/explorer/js/fragment_strip.js";
-import { laneMap } from "../../lance_nb/explorer/js/lanes.js";
-import { rangeHandles } from "../../lance_nb/explorer/js/range_handles.js";
-import { branchesWord, refList } from "../../lance_nb/explorer/js/ref_list.js";
-import { spaceUse } from "../../lance_nb/explorer/js/space_use.js";
-import { thumbnails } from "../../lance_nb/explorer/js/thumbnails.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
+import { branchesWord, refList } from "../../lance_nb/explorer/refs/ref_list.js";
+import { thumbnails } from "../../lance_nb/explorer/rows/thumbnails.js";
+import { deletionMap } from "../../lance_nb/explorer/storage/deletion_map.js";
+import { fragmentSection, fragmentStrip } from "../../lance_nb/explorer/storage/fragment_strip.js";
+import { spaceUse } from "../../lance_nb/explorer/storage/space_use.js";
 import { fakeContext, settled, timeline } from "./fake_context.js";
 import { button, nextFrame, observers, send, shown, texts } from "./light_page.js";
 

@@ -4,7 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { mountOperationsLog } from "../../lance_nb/explorer/widgets/operations_log.js";
+import { mountOperationsLog } from "../../lance_nb/explorer/log/operations_log.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, shown } from "./light_page.js";
 

@@ -3,6 +3,8 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { ioMeter } from "../../lance_nb/explorer/history/overview.js";
+import { versionFacts } from "../../lance_nb/explorer/history/version_facts.js";
 import {
   atOnce,
   h,
@@ -18,10 +20,8 @@ import { lockButton } from "../../lance_nb/explorer/js/lock_button.js";
 import { longAction } from "../../lance_nb/explorer/js/long_action.js";
 import { sampleTable } from "../../lance_nb/explorer/js/sample_table.js";
 import { treeNode } from "../../lance_nb/explorer/js/tree.js";
-import { versionFacts } from "../../lance_nb/explorer/js/version_facts.js";
 import { lateNotice } from "../../lance_nb/explorer/js/view.js";
 import { writeGuard } from "../../lance_nb/explorer/js/write_guard.js";
-import { ioMeter } from "../../lance_nb/explorer/widgets/overview.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, nextFrame, observers, send, texts } from "./light_page.js";
 

@@ -3,15 +3,15 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { biographyButton, openBiography } from "../../lance_nb/explorer/js/biography.js";
-import { cellPeek } from "../../lance_nb/explorer/js/cell_peek.js";
-import { changeDetail } from "../../lance_nb/explorer/js/change_detail.js";
-import { columnPane } from "../../lance_nb/explorer/js/column_pane.js";
+import { changeDetail } from "../../lance_nb/explorer/changes/change_detail.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { exportPane } from "../../lance_nb/explorer/js/export_pane.js";
-import { fragmentDetail, pageTable } from "../../lance_nb/explorer/js/fragment_detail.js";
-import { gridActions } from "../../lance_nb/explorer/js/grid_actions.js";
-import { rowDetail } from "../../lance_nb/explorer/js/row_detail.js";
+import { biographyButton, openBiography } from "../../lance_nb/explorer/rows/biography.js";
+import { cellPeek } from "../../lance_nb/explorer/rows/cell_peek.js";
+import { columnPane } from "../../lance_nb/explorer/rows/column_pane.js";
+import { exportPane } from "../../lance_nb/explorer/rows/export_pane.js";
+import { gridActions } from "../../lance_nb/explorer/rows/grid_actions.js";
+import { rowDetail } from "../../lance_nb/explorer/rows/row_detail.js";
+import { fragmentDetail, pageTable } from "../../lance_nb/explorer/storage/fragment_detail.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, send, shown, texts } from "./light_page.js";
 

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
-import { wallLayout } from "../../lance_nb/explorer/js/wall_layout.js";
-import { wallTiles } from "../../lance_nb/explorer/js/wall_tiles.js";
-import { mountPictureWall } from "../../lance_nb/explorer/widgets/picture_wall.js";
+import { mountPictureWall } from "../../lance_nb/explorer/pictures/picture_wall.js";
+import { wallLayout } from "../../lance_nb/explorer/pictures/wall_layout.js";
+import { wallTiles } from "../../lance_nb/explorer/pictures/wall_tiles.js";
 import { fakeContext, settled } from "./fake_context.js";
 import "./light_page.js";
 

@@ -3,13 +3,13 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { changeChips, exactly } from "../../lance_nb/explorer/js/change_chips.js";
+import { changeChips, exactly } from "../../lance_nb/explorer/changes/change_chips.js";
+import { h } from "../../lance_nb/explorer/js/dom.js";
 import {
   columnProfiles,
   profilePicture,
   profileWords,
-} from "../../lance_nb/explorer/js/column_profiles.js";
-import { h } from "../../lance_nb/explorer/js/dom.js";
+} from "../../lance_nb/explorer/rows/column_profiles.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { observers, send, texts } from "./light_page.js";
 

@@ -4,8 +4,8 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { retentionButton } from "../../lance_nb/explorer/js/retention_button.js";
-import { mountRetention } from "../../lance_nb/explorer/widgets/retention.js";
+import { mountRetention } from "../../lance_nb/explorer/retention/retention.js";
+import { retentionButton } from "../../lance_nb/explorer/retention/retention_button.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, send, shown } from "./light_page.js";
 

@@ -4,7 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { mountReview } from "../../lance_nb/explorer/widgets/review.js";
+import { mountReview } from "../../lance_nb/explorer/review/review.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, send } from "./light_page.js";
 

@@ -4,7 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { mountRows } from "../../lance_nb/explorer/widgets/rows.js";
+import { mountRows } from "../../lance_nb/explorer/rows/rows.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, nextFrame, observers, send, shown, texts } from "./light_page.js";
 import { layOut, press, rowsOf, textPage } from "./row_pages.js";

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { switchingWidget } from "../../lance_nb/explorer/js/table_switch.js";
-import { mountTables } from "../../lance_nb/explorer/widgets/tables.js";
+import { switchingWidget } from "../../lance_nb/explorer/tables/table_switch.js";
+import { mountTables } from "../../lance_nb/explorer/tables/tables.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { nextFrame, observers, send, texts } from "./light_page.js"; // first: it makes the page
 

@@ -3,9 +3,9 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { mountTimeline } from "../../lance_nb/explorer/history/timeline.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
-import { mountTimeline } from "../../lance_nb/explorer/widgets/timeline.js";
 import { fakeContext, fakeKernel, timeline } from "./fake_context.js";
 import { button, nextFrame, observers, send, shown, texts } from "./light_page.js";
 

@@ -3,18 +3,18 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { conflictGrid } from "../../lance_nb/explorer/js/conflict_grid.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { TIMES } from "../../lance_nb/explorer/js/kernel.js";
-import { keyPicker } from "../../lance_nb/explorer/js/key_picker.js";
 import loader, { PATIENCE_MS } from "../../lance_nb/explorer/js/loader.js";
-import { refBox } from "../../lance_nb/explorer/js/ref_form.js";
-import { refPicker } from "../../lance_nb/explorer/js/ref_picker.js";
-import { rowsBar } from "../../lance_nb/explorer/js/rows_bar.js";
 import { markedText } from "../../lance_nb/explorer/js/search_box.js";
 import { widget } from "../../lance_nb/explorer/js/view.js";
 import { placeOf } from "../../lance_nb/explorer/js/view_place.js";
 import registration from "../../lance_nb/explorer/js/view_registration.js";
+import { conflictGrid } from "../../lance_nb/explorer/refs/conflict_grid.js";
+import { refBox } from "../../lance_nb/explorer/refs/ref_form.js";
+import { refPicker } from "../../lance_nb/explorer/refs/ref_picker.js";
+import { keyPicker } from "../../lance_nb/explorer/rows/key_picker.js";
+import { rowsBar } from "../../lance_nb/explorer/rows/rows_bar.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, send, shown, texts } from "./light_page.js";
 

@@ -3,14 +3,14 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
+import { mountSchema } from "../../lance_nb/explorer/history/schema_view.js";
+import { mountValue } from "../../lance_nb/explorer/history/value.js";
+import { mountVersionDetail } from "../../lance_nb/explorer/history/version_detail.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { mountDeletions } from "../../lance_nb/explorer/widgets/deletion_view.js";
-import { mountFragmentMap } from "../../lance_nb/explorer/widgets/fragment_map.js";
-import { mountSchema } from "../../lance_nb/explorer/widgets/schema_view.js";
-import { mountSpace } from "../../lance_nb/explorer/widgets/space_view.js";
-import { mountStorage } from "../../lance_nb/explorer/widgets/storage.js";
-import { mountValue } from "../../lance_nb/explorer/widgets/value.js";
-import { mountVersionDetail } from "../../lance_nb/explorer/widgets/version_detail.js";
+import { mountDeletions } from "../../lance_nb/explorer/storage/deletion_view.js";
+import { mountFragmentMap } from "../../lance_nb/explorer/storage/fragment_map.js";
+import { mountSpace } from "../../lance_nb/explorer/storage/space_view.js";
+import { mountStorage } from "../../lance_nb/explorer/storage/storage.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, nextFrame, observers, send, shown, texts } from "./light_page.js";
 

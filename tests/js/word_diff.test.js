@@ -3,8 +3,8 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { wordDiff, wordParts } from "../../lance_nb/explorer/changes/word_diff.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { wordDiff, wordParts } from "../../lance_nb/explorer/js/word_diff.js";
 
 const FOX = "the quick brown fox jumps over the dog";
 

@@ -3,12 +3,12 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { mergePage } from "../../lance_nb/explorer/js/merge_page.js";
-import { placeText, refCard } from "../../lance_nb/explorer/js/ref_card.js";
-import { refForm } from "../../lance_nb/explorer/js/ref_form.js";
-import { isOpen, stageCard } from "../../lance_nb/explorer/js/stage_card.js";
-import { stageForm } from "../../lance_nb/explorer/js/stage_form.js";
 import { writeGuard } from "../../lance_nb/explorer/js/write_guard.js";
+import { mergePage } from "../../lance_nb/explorer/refs/merge_page.js";
+import { placeText, refCard } from "../../lance_nb/explorer/refs/ref_card.js";
+import { refForm } from "../../lance_nb/explorer/refs/ref_form.js";
+import { isOpen, stageCard } from "../../lance_nb/explorer/stage/stage_card.js";
+import { stageForm } from "../../lance_nb/explorer/stage/stage_form.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, send, shown } from "./light_page.js";
 

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
 
 from lance_nb.code_lines import MAGIC, PYTHON_ONLY, TOO_LONG, Python, literal, magic, split
-from lance_nb.explorer.models.filter_conditions import value_condition
-from lance_nb.explorer.models.merge_preview import merge_code
-from lance_nb.explorer.models.ref_preview import change_code
-from lance_nb.explorer.models.row_query import RowQuery, query_code
-from lance_nb.explorer.staging.card_view import stage_code
-from lance_nb.explorer.staging.edit_forms import EditForm
+from lance_nb.explorer.refs.merge_preview import merge_code
+from lance_nb.explorer.refs.ref_preview import change_code
+from lance_nb.explorer.rows.filter_conditions import value_condition
+from lance_nb.explorer.rows.row_query import RowQuery, query_code
+from lance_nb.explorer.stage.card_view import stage_code
+from lance_nb.explorer.stage.edit_forms import EditForm
 from lance_nb.magic.registry import Request, parse
 from lance_nb.magic.shell import LanceMagics
 from lance_nb.shown_text import INVISIBLE

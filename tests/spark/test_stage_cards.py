@@ -10,11 +10,11 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import CancelledError, LanceError, PredicateError
-from lance_nb.explorer.staging.card import PLANNED, READY, ProgressReporter
-from lance_nb.explorer.staging.card_view import card_json
-from lance_nb.explorer.staging.edit_forms import EditForm
-from lance_nb.explorer.staging.row_sources import variable_choices
-from lance_nb.explorer.staging.staging_area import staging_area_of
+from lance_nb.explorer.stage.card import PLANNED, READY, ProgressReporter
+from lance_nb.explorer.stage.card_view import card_json
+from lance_nb.explorer.stage.edit_forms import EditForm
+from lance_nb.explorer.stage.row_sources import variable_choices
+from lance_nb.explorer.stage.staging_area import staging_area_of
 from tests.spark.data import MARKS
 from tests.support.requirements import require_pylance
 

@@ -15,7 +15,7 @@ from lance_nb.errors import (
     RefNotFoundError,
     VersionNotFoundError,
 )
-from lance_nb.explorer.models.row_query import SYSTEM_COLUMNS
+from lance_nb.explorer.rows.row_query import SYSTEM_COLUMNS
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Lanes = dict[str | None, dict[int, "FakeVersion"]]

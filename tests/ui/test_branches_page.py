@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.widgets.branches import RefsManager
+from lance_nb.explorer.refs.widget import RefsManager
 from tests.support.explorer_datasets import forked_dataset, forked_rows, many_refs
 from tests.support.markup_payloads import PAYLOADS
 from tests.support.requirements import require_pylance

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.widgets.changes import DiffView
+from lance_nb.explorer.changes.widget import DiffView
 from lance_nb.shown_text import visible
 from tests.support.explorer_datasets import changed_dataset, scores
 from tests.support.fake_dataset import small_dataset

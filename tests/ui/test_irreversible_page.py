@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 import lance_nb
+from lance_nb.explorer import text
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.models import text
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.test_branches_page import details, line

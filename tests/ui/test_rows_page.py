@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.models.row_page import page_of, page_texts
-from lance_nb.explorer.widgets.rows import RowGrid
+from lance_nb.explorer.rows.row_page import page_of, page_texts
+from lance_nb.explorer.rows.widget import RowGrid
 from tests.support.datasets import everything_table
 from tests.support.fake_dataset import FakeDataset, FakeVersion, one_table, rows
 from tests.ui.bare_page import OpenWidget, Screenshot

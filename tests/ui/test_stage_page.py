@@ -14,8 +14,8 @@ from playwright.sync_api import Locator, Page, expect
 import lance_nb
 from lance_nb import spark
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.staging import row_sources
-from lance_nb.explorer.widgets.stage import StagePanel
+from lance_nb.explorer.stage import row_sources
+from lance_nb.explorer.stage.widget import StagePanel
 from lance_nb.spark.run import RunOptions, run_once
 from lance_nb.spark.task_log import RecordedTask
 from tests.support.markup_payloads import PAYLOADS

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.widgets.metadata import Timeline
+from lance_nb.explorer.history.widget import Timeline
 from tests.support.fake_dataset import FakeDataset, FakeVersion, many_versions, rows
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.waiting import eventually

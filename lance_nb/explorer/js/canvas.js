@@ -16,7 +16,7 @@ export function penOf(canvas, width, height) {
 }
 
 /**
- * The colours that the tokens of view.css have in the present theme.
+ * The colours that the tokens of dom.css have in the present theme.
  * @returns {Record<string, string>} @param {Element} element @param {string[]} names
  */
 export function themeColours(element, names) {

@@ -1,5 +1,5 @@
 // Reads a row page: JSON sidecar + one or more buffers per column. The layout is described in
-// models/row_page.py, whose function page_texts is the only other reader.
+// rows/row_page.py, whose function page_texts is the only other reader.
 
 /** @type {Record<string, new (buffer: ArrayBuffer) => ArrayLike<number | bigint>>} */
 const ARRAYS = {

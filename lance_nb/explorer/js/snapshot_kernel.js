@@ -1,4 +1,4 @@
-// A kernel that is a recording: the model of a widget over a snapshot (see snapshot.py).
+// A kernel that is a recording: the model of a widget over a snapshot (see html_export.py).
 
 const NEEDED =
   "This page is a snapshot: only what was recorded can be shown. " +

@@ -1,5 +1,5 @@
-// Types that several modules share: what the kernel sends (see lance_nb/explorer/models) and what
-// views get. They are for tests/js and editors only; nothing of this reaches a browser.
+// Types that several modules share: what the kernel sends (see the models of lance_nb/explorer) and
+// what views get. They are for tests/js and editors only; nothing of this reaches a browser.
 
 // The linked views, see assets.py: a widget, or a function that makes one of shared modules.
 declare const VIEWS: Lnb.Widget & ((modules: Lnb.Modules) => Lnb.Widget);
@@ -178,7 +178,7 @@ declare namespace Lnb {
     io?: Cost | null;
     compare?: { a: Place | null; key: string[] | null };
     value?: Json;
-    /** The tables of a database, see widgets/tables.py. */
+    /** The tables of a database, see tables/widget.py. */
     tables?: Json;
     schema?: Json;
     fragment?: number | null;
@@ -416,7 +416,7 @@ declare namespace Lnb {
   }
   /** An element that is used again for other values; `lnb` is what it shows now. */
   type Recycled = HTMLElement & { lnb?: Json };
-  /** What values of a column look like, see models/column_profile.py. */
+  /** What values of a column look like, see rows/column_profile.py. */
   interface Profile {
     column: number;
     kind: string;
@@ -458,7 +458,7 @@ declare namespace Lnb {
     search: Search | null;
     choice: ColumnChoice | null;
   }
-  /** Words to search for, see models/full_text_search.py. */
+  /** Words to search for, see rows/full_text_search.py. */
   interface Search {
     text: string;
     columns: string[] | null;

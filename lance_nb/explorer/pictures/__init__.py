@@ -1,1 +1,1 @@
-"""Static pictures of the views: SVG that needs no script, no style sheet and no other file."""
+"""The tab of pictures: a wall of the images of a column."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import text
-from lance_nb.explorer.models.ref_list import is_missing, pin_label, tag_place
+from lance_nb.explorer import text
+from lance_nb.explorer.refs.ref_list import is_missing, pin_label, tag_place
 from lance_nb.magic.context import MagicContext, label, version_ref
 from lance_nb.magic.verb import (
     BRANCH,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import text
-from lance_nb.explorer.models.schema_tree import schema_tree
+from lance_nb.explorer import text
+from lance_nb.explorer.schema_tree import schema_tree
 from lance_nb.explorer.static_rendering import render_tables
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import (

@@ -10,7 +10,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.checks.result import CheckResult, junit_xml
 from lance_nb.dataset.expectations import Expectations
 from lance_nb.errors import InvalidInputError, StorageError
-from lance_nb.explorer.models import text
+from lance_nb.explorer import text
 from lance_nb.explorer.static_rendering import render_table
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import (

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import text
+from lance_nb.explorer import text
 from lance_nb.explorer.static_rendering import StaticRendering, render_preformatted, render_table
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import (

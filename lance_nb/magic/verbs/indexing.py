@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import text
+from lance_nb.explorer import text
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import COLUMN, Result, Verb, argument, records_result, text_result
 

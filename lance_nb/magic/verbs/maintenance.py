@@ -13,7 +13,7 @@ from lance_nb.code_lines import MAGIC, PYTHON_ONLY, Python, magic
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_at
 from lance_nb.errors import InvalidInputError, LanceError
-from lance_nb.explorer.models import text
+from lance_nb.explorer import text
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import (
     URI,

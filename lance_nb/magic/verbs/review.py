@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from lance_nb.dataset.reviews import Review
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import text
+from lance_nb.explorer import text
 from lance_nb.explorer.static_rendering import StaticRendering
 from lance_nb.format.reviews import ReviewComment
 from lance_nb.magic.context import MagicContext
@@ -16,7 +16,7 @@ from lance_nb.magic.verb import BRANCH, Result, Verb, argument
 
 def review(context: MagicContext, args: Namespace) -> Result:
     """Show a review, after writing a comment or an approval."""
-    from lance_nb.explorer.review_page import review_picture
+    from lance_nb.explorer.review.review_page import review_picture
 
     review = context.dataset.branches.review(args.branch, args.into)
     _write(review, args)

@@ -11,7 +11,8 @@ import pyarrow as pa
 from lance_nb.code_lines import Python
 from lance_nb.dataset import LanceDataset, LanceScanner
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import refs, text
+from lance_nb.explorer import text
+from lance_nb.explorer import version_refs as refs
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import COLUMN, Result, Verb, argument, names_of, table_result
 

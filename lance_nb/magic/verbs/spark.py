@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import text
+from lance_nb.explorer import text
 from lance_nb.magic.context import MagicContext
 from lance_nb.magic.verb import Result, Verb, argument, records_result
 from lance_nb.shown_text import without_url_secrets

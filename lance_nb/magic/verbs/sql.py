@@ -18,7 +18,8 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.sql import duckdb_errors, indexed_answer, open_duckdb, prepare, words_of
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import refs, text
+from lance_nb.explorer import text
+from lance_nb.explorer import version_refs as refs
 from lance_nb.format.alphanumeric import ALPHANUMERIC_CLASS
 from lance_nb.magic.context import MagicContext, variables_of
 from lance_nb.magic.verb import Result, Verb, argument, table_result

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer.models import text
+from lance_nb.explorer import text
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import VARIABLE, Result, Verb, argument, records_result, text_result
 
@@ -44,7 +44,7 @@ def status(context: MagicContext, args: Namespace) -> Result:
     cards = context.staging_area.open_cards
     if not cards:
         return text_result("Nothing is staged", ["Use %lance stage append df to stage rows."])
-    from lance_nb.explorer.staging.card_view import title_of
+    from lance_nb.explorer.stage.card_view import title_of
 
     lines = [f"{title_of(card.form)} ({card.state})" for card in cards]
     preview = context.staging_area.preview()
@@ -80,7 +80,7 @@ def commit(context: MagicContext, args: Namespace) -> Result:
     message = " ".join(args.message) if args.message else None
     is_each = args.each or len(area.open_cards) == 1
     do = area.commit_each if is_each else area.commit_together
-    from lance_nb.explorer.staging.card import ProgressReporter
+    from lance_nb.explorer.stage.card import ProgressReporter
 
     for card in do(message, ProgressReporter("commit")):
         if card.problem is not None:

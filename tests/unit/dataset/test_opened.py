@@ -5,7 +5,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 import lance_nb
-from lance_nb.explorer.models.row_page import Window, row_page
+from lance_nb.explorer.rows.row_page import Window, row_page
 from lance_nb.format.schema import Schema
 
 

@@ -16,8 +16,8 @@ from lance_nb.errors import (
     RefNotFoundError,
     VersionNotFoundError,
 )
+from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.app import explore
-from lance_nb.explorer.models import refs
 from lance_nb.format.manifest import parse_manifest
 from tests.support.fake_dataset import small_dataset
 

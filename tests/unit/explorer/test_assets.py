@@ -86,7 +86,7 @@ def test_style_sheets_beside_modules_come_along(folder: Path) -> None:
 
 def test_sheets_that_views_share_are_the_same_text_and_can_be_distinguishable() -> None:
     grid, timeline = (
-        compose_style(f"widgets/{one}.js").split(SHEET_END) for one in ("rows", "timeline")
+        compose_style(entry).split(SHEET_END) for entry in ("rows/rows.js", "history/timeline.js")
     )
     both = set(grid) & set(timeline)
     assert any(".lnb-input{" in sheet for sheet in both)  # comes once: what builds on it stays
@@ -109,8 +109,8 @@ def test_the_views_of_tabs_that_open_later_are_not_part_of_the_first_screen() ->
     tabs = (assets.ROOT / "tabs.js").read_text("utf-8")
     assert sorted(re.findall(r'entry: "([^"]+)"', tabs)) == sorted(
         {*LATE_VIEWS}
-        - {"widgets/history_strip.js", "widgets/retention.js"}
-        - {"widgets/review.js", "widgets/row_editor.js"}
+        - {"history/history_strip.js", "retention/retention.js"}
+        - {"review/review.js", "editing/row_editor.js"}
     )
     own = [set(modules_of(entry)) - first for entry in LATE_VIEWS]
     for entry, modules in zip(LATE_VIEWS, own, strict=True):
@@ -169,7 +169,7 @@ def test_the_source_map_leads_each_line_to_its_file_and_line() -> None:
     for text in (
         compose_module("app.js"),
         compose_module("js/view_registration.js", views="app.js"),
-        compose_module("js/view_registration.js", views="widgets/changes.js", base="app.js"),
+        compose_module("js/view_registration.js", views="changes/changes.js", base="app.js"),
     ):
         *lines, _, comment = text.rstrip("\n").split("\n")
         places = _places(comment)
@@ -308,8 +308,8 @@ def _ask_for_views(explorer: Explorer, **args: Any) -> Any:
 
 def test_a_late_view_is_sent_when_its_tab_is_opened() -> None:
     explorer = Explorer(small_dataset())
-    reply = _ask_for_views(explorer, entry="widgets/stage.js", again=False)
-    held = ViewModule.late("widgets/stage.js")
+    reply = _ask_for_views(explorer, entry="stage/stage.js", again=False)
+    held = ViewModule.late("stage/stage.js")
     assert reply["result"] == {"key": held.key}
     assert held.base == _state(explorer)["_views_key"] != held.key
     assert "mountStage" in held._esm
@@ -319,15 +319,15 @@ def test_a_late_view_is_sent_when_its_tab_is_opened() -> None:
 
 
 def test_a_late_view_that_did_not_arrive_is_sent_once_more() -> None:
-    held = ViewModule.late("widgets/branches.js")
+    held = ViewModule.late("refs/branches.js")
     before = held.model_id
-    assert ViewModule.late("widgets/branches.js").model_id == before
-    reply = _ask_for_views(Explorer(small_dataset()), entry="widgets/branches.js", again=True)
+    assert ViewModule.late("refs/branches.js").model_id == before
+    reply = _ask_for_views(Explorer(small_dataset()), entry="refs/branches.js", again=True)
     assert reply["result"] == {"key": held.key}
-    assert ViewModule.late("widgets/branches.js").model_id != before
+    assert ViewModule.late("refs/branches.js").model_id != before
 
 
-@pytest.mark.parametrize("entry", ["app.js", "../app.js", "widgets/rows.js", "", None])
+@pytest.mark.parametrize("entry", ["app.js", "../app.js", "rows/rows.js", "", None])
 def test_no_other_module_is_loaded_later(entry: Any) -> None:
     assert not _ask_for_views(Explorer(small_dataset()), entry=entry)["ok"]
 

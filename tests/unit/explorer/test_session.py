@@ -11,10 +11,10 @@ import pytest
 from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError, VersionNotFoundError
 from lance_nb.explorer.messages import Answer, handle
-from lance_nb.explorer.models.nearest_rows import NearestQuery
-from lance_nb.explorer.models.row_order import FilteredRows, SortedRows
-from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.registry import VIEWS
+from lance_nb.explorer.rows.nearest_rows import NearestQuery
+from lance_nb.explorer.rows.row_order import FilteredRows, SortedRows
+from lance_nb.explorer.rows.row_query import RowQuery
 from lance_nb.explorer.session import (
     MAX_KEPT,
     MAX_OPEN,

@@ -12,7 +12,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import lance_nb
-from lance_nb.explorer.staging.staging_area import forget_staging_area
+from lance_nb.explorer.stage.staging_area import forget_staging_area
 
 Lance = Callable[[str], Any]
 

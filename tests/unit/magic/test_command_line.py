@@ -120,7 +120,7 @@ for words in json.loads(sys.argv[1]):
 sys.__stdout__.write(json.dumps({"answers": answers, "loaded": loaded}))
 """
 NOT_FOR_A_LOG = (
-    "lance_nb.explorer.session", "lance_nb.explorer.staging.card", "lance_nb.spark.run",
+    "lance_nb.explorer.session", "lance_nb.explorer.stage.card", "lance_nb.spark.run",
     "lance_nb.table.verification.findings", "lance_nb.table.diff.compare_plan", "sqlglot",
 )  # fmt: skip
 

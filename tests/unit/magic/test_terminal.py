@@ -16,7 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.staging.staging_area import forget_staging_area
+from lance_nb.explorer.stage.staging_area import forget_staging_area
 from lance_nb.magic.command_line import COMMANDS, main
 from lance_nb.magic.registry import VERBS
 from lance_nb.magic.verb import one_line

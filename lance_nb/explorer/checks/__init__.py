@@ -1,0 +1,1 @@
+"""The tab of checks: expectations and where they fail."""

@@ -1,0 +1,1 @@
+"""The editor of rows, which opens in the grid of rows."""

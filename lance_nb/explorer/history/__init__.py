@@ -1,0 +1,1 @@
+"""Above the tabs: overview, timeline and details of a version; its schema."""

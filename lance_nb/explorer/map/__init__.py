@@ -1,0 +1,1 @@
+"""The tab of the map: rows placed by their vectors."""

@@ -1,1 +1,0 @@
-"""View models: plain values made from a dataset, bounded in rows and bytes, without any widget."""

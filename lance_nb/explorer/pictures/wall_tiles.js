@@ -1,0 +1,237 @@
+// The pictures of a wall, and the first ones of films: asked for when they are in sight, decoded a
+// few at a time, kept within a budget of pixels, and left alone when they were scrolled away
+// meanwhile.
+
+import { h } from "../js/dom.js";
+import { firstFrame } from "../js/media.js";
+
+const AT_ONCE = 24; // rows of a request, see pictures/picture_wall.py
+const DECODERS = 4;
+const MOST_PIXEL_BYTES = 64_000_000;
+const MOST_TILES = 20_000; // captions and the like, without pictures
+
+/**
+ * @typedef {{mime: string, label: string, kind: string, why: string, caption: string,
+ *   picture: boolean, later: boolean, row: number, width: number, height: number}} About
+ * @typedef {{abouts: About[], bitmaps: (ImageBitmap | null)[], bytes: number}} Tile with the value
+ *   before and after where a row changed, else one
+ * @typedef {{key: string, type: string, args: Lnb.Args, first: number, count: number}} Source
+ *   where the rows of a section come from
+ */
+
+/**
+ * @param {Lnb.Context} ctx
+ * @param {{size: () => number, inSight: (key: string) => boolean, changed: () => void,
+ *   failed: (error: Lnb.Failure) => void, learned: (result: Lnb.Json) => void}} wall
+ */
+export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
+  const request = ctx.kernel.line({ quiet: true });
+  /** @type {Map<string, Tile>} by section and row, the one used last at the end */
+  let tiles = new Map();
+  let spent = 0;
+  let turn = 0;
+  let underWay = "";
+  let decoding = 0;
+  /** @type {(() => void)[]} */
+  const queue = [];
+
+  /** @param {Source} source @param {number} row */
+  const keyOf = (source, row) => `${source.key}|${row}`;
+
+  function forget() {
+    turn += 1;
+    underWay = "";
+    for (const { bitmaps } of tiles.values()) for (const bitmap of bitmaps) bitmap?.close();
+    tiles = new Map();
+    spent = 0;
+    queue.length = 0;
+  }
+  ctx.onClose(forget);
+
+  /** @param {string} key @param {Tile} tile */
+  function keep(key, tile) {
+    drop(key);
+    tiles.set(key, tile);
+    spent += tile.bytes;
+    for (const oldest of tiles.keys()) {
+      if (spent <= MOST_PIXEL_BYTES && tiles.size <= MOST_TILES) break;
+      if (!inSight(oldest)) drop(oldest);
+    }
+  }
+
+  /** @param {string} key */
+  function drop(key) {
+    const tile = tiles.get(key);
+    if (!tile) return;
+    for (const bitmap of tile.bitmaps) bitmap?.close();
+    spent -= tile.bytes;
+    tiles.delete(key);
+  }
+
+  /** Wait for one of the few decoders. @returns {Promise<void>} */
+  function turnOf() {
+    if (decoding < DECODERS) {
+      decoding += 1;
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => queue.push(resolve));
+  }
+
+  function ends() {
+    const next = queue.shift();
+    if (next) next();
+    else decoding -= 1;
+  }
+
+  /**
+   * @param {About} about @param {Lnb.Buffer} buffer @param {string} key @param {number} turnThen
+   * @returns {Promise<ImageBitmap | null>}
+   */
+  async function decode(about, buffer, key, turnThen) {
+    await turnOf();
+    try {
+      if (turnThen !== turn || !inSight(key)) return null; // scrolled away
+      const most = size() * Math.min(2, globalThis.devicePixelRatio || 1);
+      if (about.kind === "video") return await firstFrame(buffer, about.mime, most);
+      const scale = Math.min(1, most / Math.max(about.width, about.height));
+      return await createImageBitmap(
+        new Blob([/** @type {BlobPart} */ (buffer)], { type: about.mime }),
+        {
+          resizeWidth: Math.max(1, Math.round(about.width * scale)),
+          resizeHeight: Math.max(1, Math.round(about.height * scale)),
+          resizeQuality: "medium",
+        },
+      );
+    } catch {
+      about.why = "cannot be decoded";
+      return null;
+    } finally {
+      ends();
+    }
+  }
+
+  /**
+   * @param {Source} source @param {Lnb.Answer} answer @param {number} turnThen
+   * @param {{row: number, count: number, wanted: string}} run
+   */
+  async function arrived(source, { result, buffers }, turnThen, run) {
+    if (turnThen !== turn) return;
+    learned(result);
+    /** @type {About[][]} */
+    const rows = result.pairs ?? result.tiles.map((/** @type {About} */ tile) => [tile]);
+    let index = 0;
+    await Promise.all(
+      rows.map(async (abouts) => {
+        const mine = abouts.map((about) => (about.picture ? buffers[index++] : null));
+        if (abouts.some((about) => about.later)) return;
+        const key = keyOf(source, abouts[0].row);
+        const bitmaps = await Promise.all(
+          abouts.map((about, side) => {
+            const buffer = mine[side];
+            return buffer ? decode(about, buffer, key, turnThen) : null;
+          }),
+        );
+        const isLost = abouts.some((about, side) => about.picture && !bitmaps[side] && !about.why);
+        if (turnThen !== turn || isLost) return bitmaps.forEach((bitmap) => bitmap?.close());
+        const bytes = bitmaps.reduce(
+          (sum, bitmap) => sum + (bitmap ? bitmap.width * bitmap.height * 4 : 0),
+          0,
+        );
+        keep(key, { abouts, bitmaps, bytes });
+      }),
+    );
+    if (turnThen !== turn) return;
+    // Fewer rows than promised: not asked for again.
+    for (let row = run.row + rows.length; row < run.row + run.count; row += 1)
+      keep(keyOf(source, row), { abouts: [{ ...NOTHING, row }], bitmaps: [null], bytes: 0 });
+    if (underWay === run.wanted) underWay = "";
+    changed();
+  }
+
+  return {
+    forget,
+    keyOf,
+    /** Bytes of pixels that are kept. */
+    get spent() {
+      return spent;
+    },
+    /** @param {string} key */
+    get(key) {
+      const tile = tiles.get(key);
+      if (!tile) return null;
+      tiles.delete(key);
+      tiles.set(key, tile);
+      return tile;
+    },
+    /**
+     * Ask for the first rows in sight that are not here.
+     * @param {{source: Source, row: number}[]} rows in the order of the wall
+     */
+    want(rows) {
+      if (ctx.kernel.state !== "live") return;
+      const begin = rows.findIndex(({ source, row }) => !tiles.has(keyOf(source, row)));
+      if (begin < 0) return;
+      const { source, row } = rows[begin];
+      let count = 1;
+      while (
+        count < AT_ONCE &&
+        rows[begin + count]?.source.key === source.key &&
+        rows[begin + count].row === row + count &&
+        !tiles.has(keyOf(source, row + count))
+      )
+        count += 1;
+      const args = { ...source.args, row, count };
+      const wantedRun = JSON.stringify([source.type, args]);
+      if (wantedRun === underWay) return;
+      underWay = wantedRun;
+      const turnThen = turn;
+      request(
+        source.type,
+        args,
+        (answer) => arrived(source, answer, turnThen, { row, count, wanted: wantedRun }),
+        (error) => {
+          if (turnThen === turn) failed(error);
+        },
+      );
+    },
+    /** The picture, or what stands in its place. @param {Tile} tile */
+    draw({ abouts, bitmaps }) {
+      return abouts.flatMap((about, side) => {
+        const bitmap = bitmaps[side];
+        if (!bitmap) return h("span", { class: "lnb-wall-none" }, wordsOf(about));
+        const canvas = h("canvas", {
+          width: bitmap.width,
+          height: bitmap.height,
+          "aria-hidden": "true",
+        });
+        canvas.getContext("2d")?.drawImage(bitmap, 0, 0);
+        if (about.kind !== "video") return canvas;
+        return [canvas, h("span", { class: "lnb-wall-play", title: about.label }, "▶")];
+      });
+    },
+  };
+}
+
+/** @type {About} a row that is not there */
+const NOTHING = {
+  mime: "",
+  label: "",
+  kind: "",
+  why: "",
+  caption: "",
+  picture: false,
+  later: false,
+  row: 0,
+  width: 0,
+  height: 0,
+};
+
+/** What a value is that is no picture. @param {About} about */
+function wordsOf(about) {
+  if (!about.kind) return "null";
+  if (about.kind === "audio") return `▶ ♪ ${about.label}${about.why && ` · ${about.why}`}`;
+  if (about.kind === "video")
+    return `▶ ${about.label} · ${about.why || "too large for a tile: open it"}`;
+  if (about.kind === "image") return `${about.label} · ${about.why || "too large for a tile"}`;
+  return about.label;
+}

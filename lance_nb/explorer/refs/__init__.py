@@ -1,0 +1,1 @@
+"""The tab of branches and tags, and the page of a merge."""

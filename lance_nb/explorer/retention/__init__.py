@@ -1,0 +1,1 @@
+"""The simulator of cleanups, which opens below the timeline."""

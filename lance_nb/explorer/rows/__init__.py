@@ -1,0 +1,1 @@
+"""The tab of rows: the grid, its queries, profiles and exports."""

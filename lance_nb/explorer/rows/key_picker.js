@@ -1,0 +1,127 @@
+// Chooses the Columns that identify rows: a button, and under it the columns to toggle.
+
+import { h, show } from "../js/dom.js";
+
+/**
+ * @param {Lnb.Context} ctx
+ * @param {{choose: (key: string[] | null) => void, of: () => Lnb.Place}} tools `of`: the version
+ *   whose columns there are
+ */
+export function keyPicker(ctx, { choose, of }) {
+  const toggle = h(
+    "button",
+    {
+      class: "lnb-link",
+      type: "button",
+      "aria-expanded": "false",
+      on: { click: () => open(Boolean(element.hidden)) },
+    },
+    "Change",
+  );
+  const find = h("input", {
+    class: "lnb-input",
+    placeholder: "find a column…",
+    "aria-label": "find a key column",
+    spellcheck: "false",
+    autocomplete: "off",
+    size: "14",
+  });
+  const list = h("span", {
+    class: "lnb-key-columns",
+    role: "group",
+    "aria-label": "columns of the key",
+  });
+  const use = h(
+    "button",
+    {
+      class: "lnb-button",
+      type: "button",
+      disabled: true,
+      on: { click: () => apply([...chosen.keys()]) },
+    },
+    "Use as key",
+  );
+  const usual = h(
+    "button",
+    { class: "lnb-link", type: "button", on: { click: () => apply(null) } },
+    "Use default",
+  );
+  const element = h(
+    "div",
+    { class: "lnb-key", hidden: true },
+    h("span", {}, "Columns that identify rows:"),
+    find,
+    list,
+    use,
+    usual,
+  );
+  const request = ctx.kernel.line();
+  /** @typedef {{name: string, label: string, type: string}} KeyColumn */
+  /** @type {Map<string, KeyColumn>} */
+  const chosen = new Map();
+
+  /** @param {boolean} shown */
+  function open(shown) {
+    element.hidden = !shown;
+    toggle.setAttribute("aria-expanded", String(shown));
+    if (shown) ask();
+  }
+
+  function ask() {
+    request(
+      "biography.keys",
+      { ...of(), text: find.value.trim() },
+      ({ result }) => paint(result.columns),
+      (error) => show(list, ctx.problem(error)),
+    );
+  }
+
+  /** @param {KeyColumn[]} columns */
+  function paint(columns) {
+    const others_ = [...chosen.values()].filter(
+      (chosenColumn) => !columns.some((other) => other.name === chosenColumn.name),
+    );
+    show(
+      list,
+      [...others_, ...columns].map((column) =>
+        h(
+          "button",
+          {
+            class: "lnb-button",
+            type: "button",
+            title: column.type,
+            "aria-pressed": String(chosen.has(column.name)),
+            on: {
+              click: (event) => {
+                if (!chosen.delete(column.name)) chosen.set(column.name, column);
+                event.currentTarget.setAttribute("aria-pressed", String(chosen.has(column.name)));
+                use.disabled = !chosen.size;
+              },
+            },
+          },
+          column.label,
+        ),
+      ),
+    );
+  }
+
+  /** @param {string[] | null} key */
+  function apply(key) {
+    if (!key) {
+      chosen.clear();
+      use.disabled = true;
+    }
+    open(false);
+    choose(key);
+  }
+
+  find.addEventListener("input", ask);
+  element.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    open(false);
+    toggle.focus();
+  });
+  return { toggle, element };
+}

@@ -1,0 +1,1 @@
+"""The tab of staged edits: forms, cards and commits."""

@@ -1,1 +1,0 @@
-"""Staged edits that wait to be committed, shared by the explorer and ``%lance``."""

@@ -1,0 +1,1 @@
+"""The tab of storage: fragments, deleted rows, space and advice."""

@@ -1,0 +1,150 @@
+// The storage tab: map of the fragments, what would do good, and where all bytes of the folder are.
+
+import { copyText, h, show } from "../js/dom.js";
+import { samePlace } from "../js/version_range.js";
+import { widget } from "../js/view.js";
+import { fragmentDetail } from "./fragment_detail.js";
+import { fragmentSection } from "./fragment_strip.js";
+import { spaceUse } from "./space_use.js";
+import { needsKernel, storageFrame } from "./storage_frame.js";
+
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
+export function mountStorage(el, ctx) {
+  const problem = h("div", { class: "lnb-st-problem" });
+  const advice = h("div", { class: "lnb-st-advice" });
+  const placeNow = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
+  const map = fragmentSection(ctx, {
+    placeNow,
+    open: openFragment,
+    failed: (error) =>
+      show(problem, ...(error ? [ctx.problem(/** @type {Lnb.Failure} */ (error))] : [])),
+  });
+  const health = h(
+    "section",
+    { class: "lnb-st-section" },
+    h("h3", { class: "lnb-st-title" }, "Health"),
+    advice,
+  );
+  el.append(storageFrame("storage", problem, map.element, health, spaceUse(ctx, placeNow)));
+
+  /** @type {(Lnb.Place & {fragment: number}) | null} */
+  let opened = null;
+  ctx.describe("storage", () => ({
+    fragment: opened && samePlace(opened, placeNow()) ? opened.fragment : null,
+  }));
+
+  /** @param {number} id */
+  async function openFragment(id) {
+    const place = placeNow();
+    opened = { ...place, fragment: id };
+    setCode(id);
+    try {
+      const { result } = await ctx.kernel.ask("storage.fragment", { ...place, fragment: id });
+      ctx.detail.show({ title: `Fragment ${id}`, content: fragmentDetail(ctx, place, result) });
+    } catch (error) {
+      ctx.detail.show({
+        title: `Fragment ${id}`,
+        content: ctx.problem(/** @type {Lnb.Failure} */ (error)),
+      });
+    }
+  }
+
+  async function loadHealth() {
+    const place = placeNow();
+    try {
+      const { result } = await ctx.kernel.ask("storage.health", place);
+      if (place.version !== placeNow().version || place.branch !== placeNow().branch) return;
+      show(
+        advice,
+        result.advice.length
+          ? result.advice.map(card)
+          : h(
+              "p",
+              { class: "lnb-st-well" },
+              "✓ Nothing to do: fragments, deletions and indices are in good order.",
+            ),
+      );
+    } catch (error) {
+      show(advice, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+    }
+  }
+
+  /**
+   * @param {{title: string, text: string, python: string, stage: Lnb.Json, fragment: number}} entry
+   */
+  function card(entry) {
+    const code = h("code", {}, entry.python);
+    const copy = h(
+      "button",
+      {
+        class: "lnb-button",
+        type: "button",
+        on: {
+          click: async () =>
+            ctx.announce((await copyText(entry.python)) ? "Copied" : "Press Ctrl+C"),
+        },
+      },
+      "Copy",
+    );
+    const see = h(
+      "button",
+      {
+        class: "lnb-button",
+        type: "button",
+        on: { click: () => open({ fragment: entry.fragment }) },
+      },
+      `See fragment ${entry.fragment}`,
+    );
+    const stage =
+      entry.stage && ctx.has("stage")
+        ? h(
+            "button",
+            {
+              class: "lnb-button",
+              type: "button",
+              on: { click: () => ctx.go("stage", { card: entry.stage }) },
+            },
+            "Stage this",
+          )
+        : null;
+    return h(
+      "article",
+      { class: "lnb-st-card" },
+      h("strong", {}, entry.title),
+      h("p", {}, entry.text),
+      entry.python ? h("p", { class: "lnb-st-code" }, code, copy) : null,
+      h("p", { class: "lnb-st-acts" }, entry.fragment < 0 ? null : see, stage),
+    );
+  }
+
+  /** The line that shows the same: all fragments, or one. @param {number | null} id */
+  function setCode(id = null) {
+    const codes = ctx.screen().code;
+    if (!codes) return;
+    const opened = codes.python.replace(/^ds = /, "");
+    ctx.code({
+      python: `${opened}${id === null ? ".inspect.fragments()" : `.get_fragment(${id})`}`,
+      magic: codes.magic?.replace("%lance at ", "%lance fragments "),
+    });
+  }
+
+  /** @param {{fragment?: number}} target */
+  function open({ fragment }) {
+    if (fragment === undefined) return;
+    map.mark(fragment);
+    openFragment(fragment);
+  }
+
+  ctx.onScreen(() => {
+    if (ctx.kernel.state === "static") {
+      show(problem, needsKernel());
+      return;
+    }
+    setCode();
+    map.load();
+    loadHealth();
+  }, ["card"]);
+  return { open, shown: () => setCode() };
+}
+
+export default widget(mountStorage, "storage of the dataset");
