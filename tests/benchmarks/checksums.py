@@ -2,7 +2,7 @@
 
 Prints a Markdown table per place: a disk (below ``tests/benchmarks/data``, ignored by git, unless
 ``--disk`` names another folder) and memory (``/dev/shm``). The three writers take turns, in another
-order in each round; times are the best of all rounds. ``make bench-checksums``.
+order in each round; times are the best of all rounds.
 
 The limit is ``LIMIT``: a checksummed write may take so much longer than a plain one, by the clock
 or by processor time, whichever differs less (the clock of a shared machine is not to be trusted).
@@ -11,14 +11,11 @@ Ours syncs every file before it returns and pylance does not, so on a disk pylan
 
 from __future__ import annotations
 
-import argparse
-import gc
 import itertools
 import os
 import shutil
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from argparse import Namespace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,10 +25,15 @@ import pyarrow as pa
 
 import lance_nb
 from tests.benchmarks.stored import DATA
-from tests.benchmarks.timing import Timing
+from tests.benchmarks.timing import ONLY, Timing, best, markdown, timed
 
+OPTIONS = {
+    "--bytes": {"type": int, "default": 1_000_000_000, "help": "of Arrow data, each"},
+    "--rounds": {"type": int, "default": 12},
+    "--disk": {"type": Path, "default": DATA, "help": "a folder on a disk"},
+    "--only": ONLY,
+}
 LIMIT = 1.05
-ROUNDS = 12
 MEMORY = Path("/dev/shm")
 # A writer's time depends on what ran before it: each one follows each other one as often.
 ORDERS = tuple(itertools.permutations(range(3)))
@@ -92,8 +94,8 @@ class Cost(NamedTuple):
     @property
     def ratio(self) -> float:
         """Time with checksums over time without, by wall or CPU, whichever is smaller."""
-        wall = self.summed.wall / self.plain.wall
-        return min(wall, self.summed.cpu / self.plain.cpu)
+        growth = self.plain.faster_than(self.summed)
+        return min(growth.wall, growth.cpu)
 
 
 def measure(name: str, data: pa.Table, folder: Path, rounds: int) -> Cost:
@@ -104,77 +106,60 @@ def measure(name: str, data: pa.Table, folder: Path, rounds: int) -> Cost:
         lambda: lance_nb.write_dataset(data, str(target), checksums=True),
         lambda: lance.write_dataset(data, str(target)),
     ]
-    best = [Timing(float("inf"), float("inf"))] * len(writers)
+    timings: list[list[Timing]] = [[] for _ in writers]
     size_bytes = 0
     for turn in range(rounds + 1):
-        for at in ORDERS[turn % len(ORDERS)]:
-            taken = _timed(writers[at])
+        for number in ORDERS[turn % len(ORDERS)]:
+            taken = timed(writers[number])
             if turn:
-                best[at] = Timing(min(best[at].wall, taken.wall), min(best[at].cpu, taken.cpu))
-            if at == 1:
-                size_bytes = sum(one.stat().st_size for one in target.rglob("*.lance"))
+                timings[number].append(taken)
+            if number == 1:
+                size_bytes = sum(path.stat().st_size for path in target.rglob("*.lance"))
             shutil.rmtree(target)
             if folder != MEMORY:
                 os.sync()  # freeing the blocks of one file is no part of writing the next
-    return Cost(name, *best, size_bytes)
+    return Cost(name, *map(best, timings), size_bytes)
 
 
-def _timed(action: Callable[[], object]) -> Timing:
-    gc.collect()
-    wall, cpu = time.perf_counter(), time.process_time()
-    action()
-    return Timing(time.perf_counter() - wall, time.process_time() - cpu)
-
-
-def table(found: list[Cost]) -> str:
+def table(costs: list[Cost]) -> str:
     """Lay the costs out as a Markdown table."""
-    lines = [
-        (
-            "| rows | MB | plain s (wall / cpu) | checksums s | wall | cpu | pylance s "
-            "| checksums : pylance | |"
-        ),
-        "|---|--:|--:|--:|--:|--:|--:|--:|---|",
-    ]
-    for one in found:
-        plain, summed, theirs = one.plain, one.summed, one.theirs
-        lines.append(
-            f"| {one.name} | {one.size_bytes / 1e6:.0f} "
-            f"| {plain.wall:.2f} / {plain.cpu:.2f} | {summed.wall:.2f} / {summed.cpu:.2f} "
-            f"| {summed.wall / plain.wall - 1:+.1%} | {summed.cpu / plain.cpu - 1:+.1%} "
-            f"| {theirs.wall:.2f} / {theirs.cpu:.2f} "
-            f"| {summed.wall / theirs.wall:.2f} / {summed.cpu / theirs.cpu:.2f} "
-            f"| {'within' if one.ratio <= LIMIT else 'over'} |"
+    titles = (
+        "rows", "MB", "plain s (wall / cpu)", "checksums s", "wall", "cpu", "pylance s",
+        "checksums : pylance", "",
+    )  # fmt: skip
+    rows = []
+    for cost in costs:
+        growth = cost.plain.faster_than(cost.summed)
+        rows.append(
+            (
+                cost.name,
+                f"{cost.size_bytes / 1e6:.0f}",
+                cost.plain,
+                cost.summed,
+                f"{growth.wall - 1:+.1%}",
+                f"{growth.cpu - 1:+.1%}",
+                cost.theirs,
+                cost.theirs.faster_than(cost.summed),
+                "within" if cost.ratio <= LIMIT else "over",
+            )
         )
-    return "\n".join(lines)
+    return markdown(titles, rows)
 
 
-def costs(folder: Path, size_bytes: int, rounds: int, only: str) -> Iterator[Cost]:
-    """Measure each schema whose name has ``only`` in it, below a folder."""
-    for name, make in SCHEMAS.items():
-        if only in name:
-            yield measure(name, make(size_bytes), folder, rounds)
-
-
-def main() -> None:
+def run(options: Namespace) -> int:
     """Measure in both places, print the tables, and fail where a cost is over the limit."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bytes", type=int, default=1_000_000_000, help="of Arrow data, each")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--disk", type=Path, default=DATA, help="a folder on a disk")
-    parser.add_argument("--only", default="", help="a part of the names of the rows wanted")
-    options = parser.parse_args()
-    failed = False
+    is_over = False
     for place in (options.disk, MEMORY):
         folder = place / f"checksums-{os.getpid()}"
         folder.mkdir(parents=True)
         try:
-            found = list(costs(folder, options.bytes, options.rounds, options.only))
+            costs = [
+                measure(name, make(options.bytes), folder, options.rounds)
+                for name, make in SCHEMAS.items()
+                if options.only in name
+            ]
         finally:
             shutil.rmtree(folder)
-        print(f"{place}\n\n{table(found)}\n", flush=True)
-        failed |= any(one.ratio > LIMIT for one in found)
-    sys.exit(failed)
-
-
-if __name__ == "__main__":
-    main()
+        print(f"{place}\n\n{table(costs)}\n", flush=True)
+        is_over |= any(cost.ratio > LIMIT for cost in costs)
+    return int(is_over)

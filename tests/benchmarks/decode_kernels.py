@@ -1,15 +1,12 @@
 """Measure every decoding kernel on one page's worth of data, numpy beside compiled.
 
-    python -m tests.benchmarks.decode_kernels [--repeat 7]
-
 Times are the best of the repeats; GB/s count the bytes that come out. The first line is a plain
 copy of 8 MB, the speed of light here.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -26,8 +23,10 @@ from lance_nb.encodings.base import (
 )
 from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
+from tests.benchmarks.timing import best, timed
 from tests.property.encodings import reference_encoders as ref
 
+OPTIONS = {"--repeat": {"type": int, "default": 7}}
 VALUES = 1 << 20
 RNG = np.random.default_rng(5)
 
@@ -93,8 +92,8 @@ def cases() -> Iterator[Case]:
         yield bit_packed(bits, width)
     levels = chunks(random_bytes(128), 1024)
     blocks = ref.out_of_line_bitpacking(16, 1)
-    run = lambda: codecs.decode_blocks(blocks, levels)
-    yield Case("levels, 16 to 1 bit", VALUES, run, is_compiled=True)
+    decode = lambda: codecs.decode_blocks(blocks, levels)
+    yield Case("levels, 16 to 1 bit", VALUES, decode, is_compiled=True)
     lengths = RNG.integers(10, 30, VALUES // 4)
     yield strings("variable, 20 bytes", lengths, ref.variable(), 255)
     symbols = [random_bytes(n) for n in RNG.choice([1, 2, 2, 3, 3, 4, 5, 8], 255)]
@@ -145,29 +144,18 @@ def size_of(block: DataBlock | np.ndarray) -> int:
 
 
 def best_seconds(case: Case, form: Form, repeat: int) -> tuple[float, int]:
-    best, size = float("inf"), 0
     with forced(form):
         size = size_of(case.run())
-        for _ in range(repeat):
-            began = time.process_time()
-            case.run()
-            best = min(best, time.process_time() - began)
-    return best, size
+        return best(timed(case.run) for _ in range(repeat)).cpu, size
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeat", type=int, default=7)
-    repeat = parser.parse_args().repeat
+def run(options: Namespace) -> None:
+    """Print a line for each kernel."""
     print(f"{'kernel':34} {'numpy ns/value':>15} {'GB/s':>6} {'compiled ns/value':>18} {'GB/s':>6}")
     for case in cases():
         line = f"{case.name:34}"
         forms = [Form.NUMPY, Form.COMPILED] if case.is_compiled else [Form.NUMPY]
         for form, width in zip(forms, (15, 18), strict=False):
-            seconds, size = best_seconds(case, form, repeat)
+            seconds, size = best_seconds(case, form, options.repeat)
             line += f" {seconds / case.num_values * 1e9:{width}.2f} {size / seconds / 1e9:6.2f}"
         print(line)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,12 @@
-"""How long a diff takes: manifests of many fragments, rows by the million. We have no rival here.
+"""How long a diff takes: manifests of many fragments, rows by the million. pylance has no diff.
 
-``python -m tests.benchmarks.diff`` prints a table of seconds; goals are those of the explorer.
+Prints processor seconds, the best and the median of five; goals are those of the explorer.
 """
 
 from __future__ import annotations
 
 import tempfile
-import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,9 @@ from lance_nb.dataset.verbs.committing import commit_operation
 from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.delete import Delete
+from tests.benchmarks.timing import best, median, timed
+
+OPTIONS: dict[str, dict[str, object]] = {}
 
 Case = tuple[str, float | None, Callable[[], object]]
 
@@ -112,20 +115,12 @@ def _summary(path: str, ends: tuple[int, int], key: str | None) -> Callable[[], 
     return lambda: lance_nb.diff(path, *ends, key=key).summary()
 
 
-def main() -> None:
-    """Print seconds: the best and the median of five."""
+def run(_options: Namespace) -> None:
+    """Print the table."""
     with tempfile.TemporaryDirectory() as folder:
         for cases in (manifests(Path(folder)), rows(Path(folder))):
-            for name, goal, run in cases:
-                times = []
-                for _ in range(5):
-                    start = time.process_time()
-                    run()
-                    times.append(time.process_time() - start)
-                times.sort()
+            for name, goal, action in cases:
+                timings = [timed(action) for _ in range(5)]
+                figures = f"{best(timings).cpu:7.3f} {median(timings).cpu:7.3f} s CPU"
                 aim = "" if goal is None else f"  (goal {goal:.2f})"
-                print(f"{name:52} {times[0]:7.3f} {times[2]:7.3f} s CPU{aim}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+                print(f"{name:52} {figures}{aim}", flush=True)

@@ -1,6 +1,4 @@
-"""Time building and searching indices against pylance, in one process: ``make bench-index``.
-
-    python -m tests.benchmarks.index_search [--rows 2000000] [--vectors 1000000] [--only NAME]
+"""Time building and searching indices against pylance, in one process.
 
 The table is that of ``timing``, worst ratio first: ratios of processor time above 1 mean that we
 are faster. ``cold`` rows open the dataset anew at each call, so no cache of the engine holds
@@ -9,16 +7,14 @@ again. A row "against exact" compares with our own exact search. Vectors lie in 
 embeddings do; each search has another query every time, and recall is the share of the ten nearest
 rows that are found. ``requests`` rows search a server that holds back each request for 50 ms, and
 name the requests of lance_nb and of pylance: at once after opening, and when the files are open.
-``--data`` keeps the datasets in a folder, so that a second run finds them.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import shutil
 import tempfile
-import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -29,10 +25,18 @@ import pyarrow as pa
 
 import lance_nb
 from tests.benchmarks.object_store import Bench, DelayingProxy, delaying_proxy
-from tests.benchmarks.timing import Comparison, Timing, compare, cpu_seconds, table
+from tests.benchmarks.timing import Comparison, Timing, compare, cpu_seconds, table, timed
 from tests.support.requirements import require_pylance
 from tests.support.servers import moto_server
 
+OPTIONS = {
+    "--rows": {"type": int, "default": 2_000_000, "help": "rows with numbers and texts"},
+    "--vectors": {"type": int, "default": 1_000_000, "help": "rows with vectors"},
+    "--dimension": {"type": int, "default": 128},
+    "--runs": {"type": int, "default": 7},
+    "--only": {"default": "", "help": "scalars, texts, builds, requests or vectors"},
+    "--data": {"type": Path, "help": "folder that keeps the datasets for the next run"},
+}
 CLUSTERS = 2000
 NOISE = 0.6
 QUERIES = 40
@@ -52,15 +56,8 @@ TEXTS = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=2_000_000, help="rows with numbers and texts")
-    parser.add_argument("--vectors", type=int, default=1_000_000, help="rows with vectors")
-    parser.add_argument("--dimension", type=int, default=128)
-    parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--only", default="", help="scalars, texts, builds, requests or vectors")
-    parser.add_argument("--data", type=Path, help="folder that keeps the datasets")
-    options = parser.parse_args()
+def run(options: Namespace) -> None:
+    """Measure the groups that were asked for and print the table, the worst ratio first."""
     groups = {
         "scalars": scalar_rows,
         "texts": text_rows,
@@ -76,7 +73,7 @@ def main() -> None:
             if options.only in name
             for row in group(folder, options)
         ]
-    print(table(sorted(rows, key=lambda row: row.cpu_ratio)))
+    print(table(sorted(rows, key=lambda row: row.ratio.cpu)))
 
 
 # --- numbers, values and texts --------------------------------------------------------------------
@@ -105,7 +102,7 @@ def scalar_table(rows: int) -> pa.Table:
     )
 
 
-def scalar_dataset(folder: Path, options: argparse.Namespace) -> Path:
+def scalar_dataset(folder: Path, options: Namespace) -> Path:
     """Write a dataset with the indices of pylance, unless it is there."""
     path = folder / f"scalars_{options.rows}"
     if not path.exists():
@@ -123,7 +120,7 @@ def warm_and_cold(
     name: str,
     path: Path,
     search: Callable[[Any], object],
-    options: argparse.Namespace,
+    options: Namespace,
     *,
     goal: float | None,
     times: int = 10,
@@ -147,7 +144,7 @@ def warm_and_cold(
     )
 
 
-def scalar_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:
+def scalar_rows(folder: Path, options: Namespace) -> Iterator[Comparison]:
     path = scalar_dataset(folder, options)
     turns = itertools.cycle(np.random.default_rng(5).integers(0, options.rows, 1000).tolist())
     searches: dict[str, tuple[Callable[[Any], object], float | None]] = {
@@ -184,7 +181,7 @@ def five(number: int) -> str:
     return f"kind IN ({kinds})"
 
 
-def text_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:
+def text_rows(folder: Path, options: Namespace) -> Iterator[Comparison]:
     path = scalar_dataset(folder, options)
     for name, texts in TEXTS.items():
         turns = itertools.cycle(texts)
@@ -206,7 +203,7 @@ def text_search(turns: Iterator[str], operator: str) -> Callable[[Any], object]:
     return search
 
 
-def build_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:
+def build_rows(folder: Path, options: Namespace) -> Iterator[Comparison]:
     lance = require_pylance()
     path = scalar_dataset(folder, options)
     for engine in (lance_nb, lance):  # what building imports is not counted
@@ -231,7 +228,7 @@ def build_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison
         yield Comparison(name, spent[0], spent[1], goal)
 
 
-def request_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:
+def request_rows(folder: Path, options: Namespace) -> Iterator[Comparison]:
     """Search datasets on a far server: at once after opening, and when other searches were made."""
     lance = require_pylance()
     path = folder / f"far_{FAR_ROWS}"
@@ -285,9 +282,7 @@ def request_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparis
 
 def _requests(proxy: DelayingProxy, search: Callable[[], object]) -> tuple[int, Timing]:
     proxy.requests.clear()
-    wall, cpu = time.perf_counter(), cpu_seconds()
-    search()
-    taken = Timing(time.perf_counter() - wall, cpu_seconds() - cpu)
+    taken = timed(search)
     return proxy.requests.total(), taken
 
 
@@ -307,7 +302,7 @@ def batches(rows: int, dimension: int) -> Iterator[pa.RecordBatch]:
         )
 
 
-def vector_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:
+def vector_rows(folder: Path, options: Namespace) -> Iterator[Comparison]:
     lance = require_pylance()
     parts = list(batches(options.vectors, options.dimension))
     path = folder / "theirs"
@@ -362,7 +357,3 @@ def vector_rows(folder: Path, options: argparse.Namespace) -> Iterator[Compariso
 def found(dataset: Any, query: np.ndarray, **settings: Any) -> set[int]:
     search = {"column": "v", "q": query, "k": K, **settings}
     return set(dataset.to_table(["id", "_distance"], nearest=search)["id"].to_pylist())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,9 @@
-"""Object stores, ours against pylance, in one run: ``make bench-object-store``.
+"""Object stores, ours against pylance, in one run.
 
 A moto server behind a proxy that holds back every request (``--delay-ms``, 50) stands for a bucket
 that is far away. Each operation runs in a process of its own for each engine, twice: the first call
 pays for connecting and for what the driver loads, the second opens the dataset anew. The proxy
-counts the requests. ``--drivers`` also measures lance_nb with fsspec's driver, ``--only`` picks
-rows of the table by a part of their name.
+counts the requests. ``--drivers`` also measures lance_nb with fsspec's driver.
 
 Times are medians of ``--rounds`` processes: seconds by the clock, and of the processor in brackets.
 Importing the engine is not counted, loading the driver of the store is.
@@ -17,8 +16,6 @@ import asyncio
 import importlib
 import json
 import os
-import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,12 +32,21 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 
+from tests.benchmarks.timing import ONLY, Timing, markdown, median
 from tests.support.servers import moto_server
 
+OPTIONS = {
+    "--call": {"nargs": 2, "help": argparse.SUPPRESS},  # in a process of one engine
+    "--only": ONLY,
+    "--rounds": {"type": int, "default": 3, "help": "processes for each number"},
+    "--delay-ms": {"type": float, "default": 50},
+    "--rows": {"type": int, "default": 100_000, "help": "rows of each fragment"},
+    "--drivers": {"action": "store_true", "help": "also lance_nb over fsspec"},
+    "--show": {"action": "store_true", "help": "print every request"},
+}
 ROOT = Path(__file__).resolve().parents[2]
 BUCKET = "bench"
 FRAGMENTS = 6
-ROWS = 100_000  # in each fragment
 ENGINES = ("pylance", "lance_nb")
 FSSPEC = "lance_nb over fsspec"
 
@@ -62,7 +68,7 @@ def _rows(count: int) -> pa.Table:
     )
 
 
-_TAKEN = np.random.default_rng(3).integers(0, FRAGMENTS * ROWS, 20).tolist()
+_TAKEN = np.random.default_rng(3).integers(0, FRAGMENTS * OPTIONS["--rows"]["default"], 20).tolist()
 
 
 def _open(engine: Any, uri: str, options: dict[str, Any]) -> Any:
@@ -180,11 +186,10 @@ def delaying_proxy(upstream: str, delay_s: float) -> Iterator[DelayingProxy]:
 
 @dataclass(frozen=True)
 class Call:
-    """One call: its requests, and seconds by the clock and of the processor."""
+    """One call: its requests, and what it took."""
 
     requests: int
-    wall: float
-    cpu: float
+    taken: Timing
 
 
 class Bench:
@@ -229,7 +234,7 @@ class Bench:
         if engine == FSSPEC:
             options["driver"] = "fsspec"
         call = [engine, operation, *uris]
-        command = [sys.executable, "-m", "tests.benchmarks.object_store", "--call"]
+        command = [sys.executable, "-m", "tests.benchmarks", "object-store", "--call"]
         process = subprocess.Popen(
             [*command, json.dumps(call), json.dumps(options)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
@@ -246,7 +251,7 @@ class Bench:
             process.stdin.flush()
             wall, cpu = json.loads(process.stdout.readline() or "[0, 0]")
             requests = self._proxy.requests
-            calls.append(Call(requests.total(), wall, cpu))
+            calls.append(Call(requests.total(), Timing(wall, cpu)))
             if self.show:
                 print(f"\n{engine}, {operation}:")
                 for request, number in requests.items():
@@ -257,31 +262,22 @@ class Bench:
         return calls
 
 
-def medians(calls: list[Call]) -> Call:
-    """Return the medians of each number."""
-    return Call(
-        round(statistics.median(one.requests for one in calls)),
-        statistics.median(one.wall for one in calls),
-        statistics.median(one.cpu for one in calls),
-    )
-
-
-def table(engines: tuple[str, ...], results: dict[tuple[str, str, int], Call]) -> str:
-    """Lay the results out as a Markdown table; the ratio is our time over pylance's."""
+def table(engines: tuple[str, ...], results: dict[tuple[str, str, int], list[Call]]) -> str:
+    """Lay the medians out as a Markdown table; the ratio is our time over pylance's."""
     titles = [f"{engine} {call} call" for engine in engines for call in ("first", "second")]
-    lines = [
-        f"| operation | {' | '.join(titles)} | ratio of second calls |",
-        f"|---|{'--:|' * (len(titles) + 1)}",
-    ]
+    rows = []
     for operation in dict.fromkeys(name for name, _, _ in results):
         cells = []
+        walls = {}
         for engine in engines:
             for number in range(2):
-                one = results[operation, engine, number]
-                cells.append(f"{one.requests} req, {one.wall:.2f} s ({one.cpu:.2f})")
-        ours, theirs = (results[operation, name, 1].wall for name in reversed(ENGINES))
-        lines.append(f"| {operation} | {' | '.join(cells)} | {ours / theirs:.2f} |")
-    return "\n".join(lines)
+                calls = results[operation, engine, number]
+                taken = median(call.taken for call in calls)
+                requests = sorted(call.requests for call in calls)[len(calls) // 2]
+                cells.append(f"{requests} req, {taken.wall:.2f} s ({taken.cpu:.2f})")
+                walls[engine] = taken.wall  # of the second call
+        rows.append((operation, *cells, f"{walls['lance_nb'] / walls['pylance']:.2f}"))
+    return markdown(("operation", *titles, "ratio of second calls"), rows)
 
 
 def write_dataset(folder: Path, fragments: int, rows: int) -> None:
@@ -294,47 +290,29 @@ def write_dataset(folder: Path, fragments: int, rows: int) -> None:
         lance.write_dataset(part, str(folder), mode="append" if number else "create")
 
 
-def main() -> None:
+def run(options: argparse.Namespace) -> None:
     """Measure, and print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--call", nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--only", default="", help="operations whose name holds this text")
-    parser.add_argument("--rounds", type=int, default=3, help="processes for each number")
-    parser.add_argument("--delay-ms", type=float, default=50)
-    parser.add_argument("--rows", type=int, default=ROWS, help="rows of each fragment")
-    parser.add_argument("--drivers", action="store_true", help="also lance_nb over fsspec")
-    parser.add_argument("--show", action="store_true", help="print every request")
-    chosen = parser.parse_args()
-    if chosen.call:
-        engine, operation, *uris = json.loads(chosen.call[0])
-        measure(engine, operation, uris, json.loads(chosen.call[1]))
+    if options.call:
+        engine, operation, *uris = json.loads(options.call[0])
+        measure(engine, operation, uris, json.loads(options.call[1]))
         return
-    engines = (*ENGINES, FSSPEC) if chosen.drivers else ENGINES
-    folder = Path(tempfile.mkdtemp())
-    try:
-        write_dataset(folder / "t", FRAGMENTS, chosen.rows)
+    engines = (*ENGINES, FSSPEC) if options.drivers else ENGINES
+    results: dict[tuple[str, str, int], list[Call]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        write_dataset(Path(folder) / "t", FRAGMENTS, options.rows)
         with (
             moto_server() as endpoint,
-            delaying_proxy(endpoint, chosen.delay_ms / 1000) as proxy,
+            delaying_proxy(endpoint, options.delay_ms / 1000) as proxy,
         ):
-            bench = Bench(endpoint, proxy, folder / "t")
-            bench.show = chosen.show
-            results = {}
-            for operation in (name for name in OPERATIONS if chosen.only in name):
-                runs: dict[str, list[list[Call]]] = {engine: [] for engine in engines}
-                for _ in range(chosen.rounds):
+            bench = Bench(endpoint, proxy, Path(folder) / "t")
+            bench.show = options.show
+            for operation in (name for name in OPERATIONS if options.only in name):
+                for _ in range(options.rounds):
                     for engine in engines:
-                        runs[engine].append(bench.run(engine, operation))
-                for engine, calls in runs.items():
-                    for number in range(2):
-                        key = operation, engine, number
-                        results[key] = medians([one[number] for one in calls])
-    finally:
-        shutil.rmtree(folder)
-    print(f"{FRAGMENTS} fragments of {chosen.rows:,} rows, {chosen.delay_ms:g} ms for each request")
+                        for number, call in enumerate(bench.run(engine, operation)):
+                            results.setdefault((operation, engine, number), []).append(call)
+    print(
+        f"{FRAGMENTS} fragments of {options.rows:,} rows, {options.delay_ms:g} ms for each request"
+    )
     print()
     print(table(engines, results))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,17 +1,14 @@
-"""Reading, ours against pylance, in one run: ``make bench-read``.
+"""Reading, ours against pylance, in one run.
 
-Prints a Markdown table of medians and ratios. The datasets are written by pylance once, below
-``tests/benchmarks/data`` (ignored by git), and kept. ``--rows`` scales them, ``--only`` picks rows
-of the table by a part of their name.
-
+Prints a Markdown table of medians and ratios. The datasets are written by pylance once and kept.
 The goals were set at the size that is the default. What takes a few milliseconds is done several
 times in a turn. Where compiled loops have a part in a row, a second row shows numpy alone.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -23,8 +20,9 @@ import pyarrow as pa
 import lance_nb
 from lance_nb.encodings.kernels.compiled import Form, forced, is_available
 from tests.benchmarks.stored import DATA, write_once
-from tests.benchmarks.timing import Comparison, compare, table
+from tests.benchmarks.timing import ONLY, Comparison, compare, table
 
+OPTIONS = {"--rows": {"type": int, "default": 10_000_000}, "--only": ONLY}
 SEED = 11
 SEVERAL = 10  # times in one turn, of what is over in a few milliseconds
 WORDS = ("alpha", "river", "stone", "quick", "brown", "fox", "jumps", "over", "lazy", "dog")
@@ -142,7 +140,7 @@ def _scan(name: str, write: Callable[[], str], goal: float | None) -> Comparison
 
 
 def projections(rows: int) -> Iterator[Case]:
-    """One column of many; ``make bench`` has many fragments and whole tables."""
+    """One column of many; the benchmark of tables has many fragments and whole tables."""
     yield "project 1 of 50 columns", partial(_project, rows)
 
 
@@ -258,7 +256,7 @@ def _take(name: str, column: str, rows: int, fresh: bool) -> Comparison:
 
 
 def previews(rows: int) -> Iterator[Case]:
-    """The first rows of an open dataset; ``make bench`` has those of a whole process."""
+    """The first rows of an open dataset; the benchmark of tables has those of a whole process."""
     yield "head(100), warm", partial(_head, rows)
 
 
@@ -274,12 +272,8 @@ def _head(rows: int) -> Comparison:
     )
 
 
-def main() -> None:
-    """Run what was asked for and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--only", default="", help="a part of the names of the rows wanted")
-    options = parser.parse_args()
+def run(options: Namespace) -> None:
+    """Measure what was asked for and print the table."""
     cases = [
         *metadata(),
         *scans(options.rows),
@@ -288,18 +282,14 @@ def main() -> None:
         *previews(options.rows),
     ]
     rows = []
-    for name, run in cases:
+    for name, measure in cases:
         if options.only not in name:
             continue
         goal = COMPILED_GOALS.get(name)
         if goal is None or not is_available():
-            rows.append(run())
+            rows.append(measure())
             continue
-        rows.append(replace(run(), goal=goal))
+        rows.append(replace(measure(), goal=goal))
         with forced(Form.NUMPY):
-            rows.append(replace(run(), name=f"{name}, numpy alone"))
+            rows.append(replace(measure(), name=f"{name}, numpy alone"))
     print(table(rows))
-
-
-if __name__ == "__main__":
-    main()

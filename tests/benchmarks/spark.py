@@ -1,4 +1,4 @@
-"""Spark through lance_nb against Spark alone, in one run: ``make bench-spark``.
+"""Spark through lance_nb against Spark alone, in one run.
 
 Prints a Markdown table: seconds by the clock, processor seconds of all processes (driver, JVM,
 Python workers), each the least of ``--runs``, and both as ratios to what Spark does by itself with
@@ -45,12 +45,11 @@ times as long for "files, on Spark" of base.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import statistics
 import time
 import warnings
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -64,20 +63,19 @@ from pyarrow import parquet
 import lance_nb
 from lance_nb import spark
 from tests.benchmarks.stored import DATA
+from tests.benchmarks.timing import Timing, median
 
+OPTIONS = {
+    "--rows": {"type": int, "default": 5_000_000},
+    "--runs": {"type": int, "default": 3},
+    "--only": {"choices": ["base", "emb", "wide"]},
+    "--dispatch": {"action": "store_true", "help": "appends and updates by every engine"},
+}
 HOME = DATA / "spark"
 NUM_FILES = 4
 WARM_UPS = 3
 CHANGES = {"value": "value * 2"}
 TICKS = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True, slots=True)
-class Took:
-    """Seconds by the clock, and of all processors."""
-
-    wall: float
-    cpu: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,33 +127,35 @@ def spent(before: dict[int, Process], after: dict[int, Process]) -> float:
 
 def timed(
     actions: Sequence[Callable[[], object]], runs: int, before_each: Callable[[], object] = int
-) -> list[list[Took]]:
+) -> list[list[Timing]]:
     """Run all in turn to warm up, then ``runs`` times; return what each took in each turn.
 
     In turn, since the JVM compiles for minutes: what comes later is faster, whatever it does. The
     writes also warm up Spark's own reading of Parquet, so each way has several turns to do so. What
     is done ``before_each`` is not timed.
     """
-    found: list[list[Took]] = [[] for _ in actions]
+    found: list[list[Timing]] = [[] for _ in actions]
     for at in range(WARM_UPS + runs):
         for action, kept in zip(actions, found, strict=True):
             before_each()
             before, wall = processes(), time.perf_counter()
             action()
-            took = Took(time.perf_counter() - wall, spent(before, processes()))
+            took = Timing(time.perf_counter() - wall, spent(before, processes()))
             if at >= WARM_UPS:
                 kept.append(took)
     return found
 
 
-def ratios(of: Sequence[Took], to: Sequence[Took]) -> Took:
+def ratios(timings: Sequence[Timing], reference: Sequence[Timing]) -> Timing:
     """Return the median of the ratios of one way to another in the same turn.
 
     Two figures of one turn are seconds apart: what slows the machine for a while slows both.
     """
-    pairs = list(zip(of, to, strict=True))
-    wall = statistics.median(one.wall / other.wall for one, other in pairs)
-    return Took(wall, statistics.median(one.cpu / max(other.cpu, 0.01) for one, other in pairs))
+    pairs = zip(timings, reference, strict=True)
+    return median(
+        Timing(timing.wall / other.wall, timing.cpu / max(other.cpu, 0.01))
+        for timing, other in pairs
+    )
 
 
 def base(start: int, stop: int) -> pa.Table:
@@ -327,41 +327,36 @@ def dispatch(session: Any, num_rows: int, runs: int) -> None:
             print(f"| {plan.verb} | {size:.0f} | {len(plan.tasks)} | {said} |", flush=True)
 
 
-def main() -> None:
-    """Run what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", choices=["base", "emb", "wide"])
-    parser.add_argument("--dispatch", action="store_true")
-    said = parser.parse_args()
+def settle_environment(home: Path) -> None:
+    """Keep caches below ``home`` and compiled modules for all processes, and hide warnings."""
     warnings.simplefilter("ignore")
-    os.environ["XDG_CACHE_HOME"] = str(HOME / "cache")
+    os.environ["XDG_CACHE_HOME"] = str(home / "cache")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = str(DATA / "bytecode")
+
+
+def run(options: Namespace) -> None:
+    """Measure what was asked for and print the table, row by row."""
+    settle_environment(HOME)
     session = spark.start_session(spark__master="local[2]", spark__driver__memory="3g")
     spark.register(session)
     load = os.getloadavg()[0]
-    print(f"{said.rows:,} rows, {os.cpu_count()} cores, load at the beginning {load:.1f}, "
+    print(f"{options.rows:,} rows, {os.cpu_count()} cores, load at the beginning {load:.1f}, "
           f"Spark {session.version}, lance_nb {lance_nb.__version__}\n")  # fmt: skip
     shutil.rmtree(HOME, ignore_errors=True)
     try:
-        if said.dispatch:
-            dispatch(session, said.rows, said.runs)
+        if options.dispatch:
+            dispatch(session, options.rows, options.runs)
             return
         print("| table | what | wall s | ratio | CPU s | ratio |\n|---|---|---|---|---|---|")
         tables = (
-            ("base", base, said.rows), ("emb", emb, said.rows // 10),
-            ("wide", wide, said.rows * 3 // 200),
+            ("base", base, options.rows), ("emb", emb, options.rows // 10),
+            ("wide", wide, options.rows * 3 // 200),
         )  # fmt: skip
         for name, make, count in tables:
-            if said.only in (None, name):
-                bench = Bench(session, name, written(name, make, count), said.runs)
+            if options.only in (None, name):
+                bench = Bench(session, name, written(name, make, count), options.runs)
                 bench.run(is_wide=name == "wide")
     finally:
         shutil.rmtree(HOME, ignore_errors=True)
         session.stop()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""What jobs on Spark cost beside their work, by number of fragments: ``make bench-spark-scale``.
+"""What jobs on Spark cost beside their work, by number of fragments.
 
 For 100, 10,000 and 100,000 fragments of three rows, each in a process of its own, a count with a
 filter is planned with one task for each fragment and run on a session of two cores. Prints a
@@ -28,7 +28,6 @@ import shutil
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,11 +38,14 @@ import lance_nb
 from lance_nb import spark
 from lance_nb.spark.plan import group_tasks
 from lance_nb.spark.spark_engine import pack_groups
-from tests.benchmarks.spark import processes, spent
+from tests.benchmarks.spark import processes, settle_environment, spent
 from tests.benchmarks.stored import DATA
 
+OPTIONS = {
+    "--sizes": {"default": "100,10000,100000"},
+    "--one": {"type": int, "help": argparse.SUPPRESS},  # one size, in this process
+}
 HOME = DATA / "spark-scale"
-SIZES = (100, 10_000, 100_000)
 CORES = 2
 SAMPLED = 200
 HEADER = (
@@ -119,29 +121,18 @@ def row(num_fragments: int) -> str:
     )
 
 
-def main() -> None:
+def run(options: argparse.Namespace) -> None:
     """Measure each size in a process of its own and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
-    parser.add_argument("--one", type=int, help="one size, in this process")
-    said = parser.parse_args()
-    warnings.simplefilter("ignore")
-    os.environ["XDG_CACHE_HOME"] = str(HOME / "cache")
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = str(DATA / "bytecode")
-    if said.one is not None:
-        print(row(said.one), flush=True)
+    settle_environment(HOME)
+    if options.one is not None:
+        print(row(options.one), flush=True)
         return
     print(f"{CORES} cores, load at the beginning {os.getloadavg()[0]:.1f}\n\n{HEADER}", flush=True)
     try:
-        for size in said.sizes.split(","):
+        for size in options.sizes.split(","):
             subprocess.run(
-                [sys.executable, "-m", "tests.benchmarks.spark_scale", "--one", size],
+                [sys.executable, "-m", "tests.benchmarks", "spark-scale", "--one", size],
                 check=True, stderr=subprocess.DEVNULL,
             )  # fmt: skip
     finally:
         shutil.rmtree(HOME, ignore_errors=True)
-
-
-if __name__ == "__main__":
-    main()

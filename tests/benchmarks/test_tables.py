@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from tests.benchmarks.tables import __main__ as command
+from tests.benchmarks.__main__ import BENCHMARKS, main
+from tests.benchmarks.tables import command
 from tests.benchmarks.tables.operations import BY_KEY, GROWTH, OPERATIONS
 from tests.benchmarks.tables.report import (
     RATIOS,
@@ -126,7 +127,7 @@ def test_a_check_without_stored_ratios_is_a_problem(tmp_path):
 def test_no_ratio_against_pylance_collapsed():
     """Measure small tables; what fell by 60 % is measured again before it fails."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.benchmarks.tables", "--size", "ci", "--check"],
+        [sys.executable, "-m", "tests.benchmarks", "tables", "--size", "ci", "--check"],
         cwd=RATIOS.parents[2],
         capture_output=True,
         text=True,
@@ -141,11 +142,24 @@ def test_a_planted_fall_ends_the_command_with_an_error(tmp_path, monkeypatch, ca
     monkeypatch.setattr(command, "write_data", lambda *_: None)
     monkeypatch.setattr(command, "measure", lambda operation, *_: row(operation.key, 1))
     monkeypatch.setattr(command, "check", lambda rows, size: check(rows, size, path))
-    monkeypatch.setattr(
-        sys, "argv", ["tables", "--size", "ci", "--only", "open, head(100)", "--check"]
-    )
-    assert command.main() == 1
+    assert main(["tables", "--size", "ci", "--only", "open, head(100)", "--check"]) == 1
     assert "1000000.00 in the stored ratios" in capsys.readouterr().err
 
 
 check = command.check
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_has_a_command_line_that_says_what_it_measures(name, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0
+    out = capsys.readouterr().out
+    assert all(flag in out for flag in ("usage: python -m tests.benchmarks", name, "-h, --help"))
+
+
+def test_a_benchmark_that_does_not_exist_is_refused_with_the_names(capsys):
+    with pytest.raises(SystemExit):
+        main(["reed"])
+    assert "'reed' (choose from" in capsys.readouterr().err

@@ -1,9 +1,8 @@
-"""Writing, ours against pylance, in one run: ``make bench-write``.
+"""Writing, ours against pylance, in one run.
 
 Prints a Markdown table of medians, ratios and file sizes. Columns are those of the read benchmark,
 at the sizes of the goals (10 million numbers, 5 million texts, 100,000 vectors); ``--rows`` scales
-them, ``--only`` picks rows of the table by a part of their name. Files go below
-``tests/benchmarks/data`` (ignored by git) and are removed again.
+them. Files are removed again.
 
 Ours makes every file durable (fsync of file and folder) before it returns; pylance does not, and
 its time on the clock is that much shorter. ``--no-sync`` leaves that out of ours.
@@ -11,7 +10,6 @@ its time on the clock is that much shorter. ``--no-sync`` leaves that out of our
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import shutil
@@ -19,6 +17,7 @@ import subprocess
 import sys
 import time
 import uuid
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -33,8 +32,13 @@ from lance.file import LanceFileWriter
 import lance_nb
 from tests.benchmarks.read import COLUMNS
 from tests.benchmarks.stored import DATA
-from tests.benchmarks.timing import Comparison, Timing, compare, table
+from tests.benchmarks.timing import ONLY, Comparison, Timing, compare, markdown, table
 
+OPTIONS = {
+    "--rows": {"type": int, "default": 10_000_000},
+    "--only": ONLY,
+    "--no-sync": {"action": "store_true", "help": "leave fsync out of ours"},
+}
 HOME = DATA / "write"
 RUNS = 5
 APPEND_RUNS = 25  # of a few milliseconds each
@@ -326,39 +330,28 @@ def _processes() -> Written:
     return Written(Comparison(name, ours, theirs, goal=1))
 
 
-def sizes(found: list[Written]) -> str:
-    """Lay the file sizes out as a Markdown table."""
-    lines = ["| file | lance_nb MB | pylance MB | ratio |", "|---|--:|--:|--:|"]
-    lines += [
-        f"| {one.comparison.name} | {one.ours_bytes / 1e6:.2f} "
-        f"| {one.theirs_bytes / 1e6:.2f} | {one.ours_bytes / one.theirs_bytes:.2f} |"
-        for one in found
-        if one.theirs_bytes
-    ]
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Run what was asked for and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--only", default="", help="a part of the names of the rows wanted")
-    parser.add_argument("--no-sync", action="store_true", help="leave fsync out of ours")
-    options = parser.parse_args()
+def run(options: Namespace) -> None:
+    """Measure what was asked for and print the tables."""
     if options.no_sync:
         os.fsync = lambda _: None
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
     try:
         kinds = (files, datasets, appends, changes, compactions, wide, deletions, processes)
-        cases = [one for kind in kinds for one in kind(options.rows)]
-        found = [run() for name, run in cases if options.only in name]
+        cases = [case for kind in kinds for case in kind(options.rows)]
+        results = [measure() for name, measure in cases if options.only in name]
     finally:
         shutil.rmtree(HOME, ignore_errors=True)
-    print(table([one.comparison for one in found]))
+    print(table(result.comparison for result in results))
+    sizes = (
+        (
+            result.comparison.name,
+            f"{result.ours_bytes / 1e6:.2f}",
+            f"{result.theirs_bytes / 1e6:.2f}",
+            f"{result.ours_bytes / result.theirs_bytes:.2f}",
+        )
+        for result in results
+        if result.theirs_bytes
+    )
     print()
-    print(sizes(found))
-
-
-if __name__ == "__main__":
-    main()
+    print(markdown(("file", "lance_nb MB", "pylance MB", "ratio"), sizes))

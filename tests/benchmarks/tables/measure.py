@@ -18,7 +18,7 @@ from tests.benchmarks.stored import DATA, process_environment
 from tests.benchmarks.tables.operations import Operation
 from tests.benchmarks.tables.report import Figures, Row
 from tests.benchmarks.tables.sizes import PROCESSORS, Size
-from tests.benchmarks.timing import Timing
+from tests.benchmarks.timing import Timing, best
 
 ROOT = Path(__file__).resolve().parents[3]
 ENGINES = ("lance_nb", "lance")
@@ -71,13 +71,9 @@ def measure(operation: Operation, size: Size, shared: Workers | None = None) -> 
             laters[engine] += found[engine][1:]
             peaks[engine] = max(peaks[engine], ends[engine]["peak"])
     ours, theirs = (
-        Figures(_best(firsts[engine]), _best(laters[engine]), peaks[engine]) for engine in ENGINES
+        Figures(best(firsts[engine]), best(laters[engine]), peaks[engine]) for engine in ENGINES
     )
     return Row(operation.key, operation.title(size), operation.goal, ours, theirs)
-
-
-def _best(timings: list[Timing]) -> Timing:
-    return Timing(min(one.wall for one in timings), min(one.cpu for one in timings))
 
 
 def _by_turns(call: Callable[[str], Timing], size: Size, order: tuple[str, ...]) -> Turns:

@@ -59,10 +59,15 @@ class Operation:
     title: Callable[[Size], str]
     goal: float | None
     run: Callable[[Workplace], Any] | None  # None: a process of its own, see ``script``
-    data: tuple[str, ...]  # what has to be written for it
+    reads: str = ""  # dataset that is read
     copied: str | None = None  # dataset that replaces the target before each run; "" for none
     source: str = ""  # Arrow file that is loaded beforehand
     script: str = field(default="", repr=False)  # of a whole process, with ENGINE and FOLDER
+
+    @property
+    def data(self) -> set[str]:
+        """Return the names of what has to be written for it."""
+        return {self.reads, self.copied or "", self.source} - {""}
 
 
 def touch(answer: Any) -> Any:
@@ -133,14 +138,13 @@ OPERATIONS = (
         lambda size: f"scan {size.tiny_fragments} fragments of {TINY_ROWS} rows",
         1.0,
         partial(_scan, "tiny"),
-        ("tiny",),
+        "tiny",
     ),
     Operation(
         "compact-tiny",
         lambda size: f"compact {size.tiny_fragments} fragments of {TINY_ROWS} rows",
         1.0,
         _compact,
-        ("tiny",),
         copied="tiny",
     ),
     Operation(
@@ -148,14 +152,13 @@ OPERATIONS = (
         lambda size: f"one column of {size.fragments} fragments of {size.fragment_rows:,} rows",
         1.2,
         lambda work: _scan("parts", work, columns=["a"]),
-        ("parts",),
+        "parts",
     ),
     Operation(
         "compact-parts",
         lambda size: f"compact {size.fragments} fragments of {size.fragment_rows:,} rows",
         1.2,
         _compact,
-        ("parts",),
         copied="parts",
     ),
     Operation(
@@ -163,28 +166,27 @@ OPERATIONS = (
         lambda size: f"scan text of {size.documents:,} documents",
         1.3,
         lambda work: _scan("documents", work, columns=["text"]),
-        ("documents",),
+        "documents",
     ),
     Operation(
         "titles",
         lambda size: f"scan titles and URLs of {size.documents:,} documents",
         1.3,
         lambda work: _scan("documents", work, columns=["title", "url"]),
-        ("documents",),
+        "documents",
     ),
     Operation(
         "like",
         _fixed("count_rows(filter=\"title LIKE '%wv21%'\")"),
         1.3,
         lambda work: work.open("documents").count_rows(filter="title LIKE '%wv21%'"),
-        ("documents",),
+        "documents",
     ),
     Operation(
         "upsert",
         lambda size: f"upsert 1 % of {size.documents:,} documents",
         1.2,
         _upsert,
-        ("documents", "upserted.arrow"),
         copied="documents",
         source="upserted.arrow",
     ),
@@ -193,7 +195,6 @@ OPERATIONS = (
         lambda size: f"delete 1 % of {size.rows:,} rows",
         1.2,
         _delete,
-        ("rows",),
         copied="rows",
     ),
     Operation(
@@ -201,45 +202,43 @@ OPERATIONS = (
         lambda size: f"scan {size.columns} columns of {size.column_rows:,} rows",
         1.2,
         partial(_scan, "wide"),
-        ("wide",),
+        "wide",
     ),
     Operation(
         "write-wide",
         lambda size: f"write {size.columns} columns of {size.column_rows:,} rows",
         1.2,
         _write,
-        ("wide.arrow",),
         copied="",
         source="wide.arrow",
     ),
-    Operation("take", _fixed(f"open, take {TAKEN} whole rows"), 1.5, _take, ("rows",)),
+    Operation("take", _fixed(f"open, take {TAKEN} whole rows"), 1.5, _take, "rows"),
     Operation(
         "head",
         _fixed(f"open, head({HEAD})"),
         1.5,
         lambda work: touch(work.open("rows").head(HEAD)),
-        ("rows",),
+        "rows",
     ),
     Operation(
         "point",
         lambda size: f"filter {POINT} on {size.rows:,} rows",
         1.5,
         lambda work: _scan("rows", work, filter=POINT),
-        ("rows",),
+        "rows",
     ),
     Operation(
         "limit",
         _fixed("filter b > 50 with limit 100"),
         1.5,
         lambda work: _scan("rows", work, filter="b > 50", limit=100),
-        ("rows",),
+        "rows",
     ),
     Operation(
         "append",
         _fixed("append 10 rows"),
         1.0,
         _append,
-        ("small", "small.arrow"),
         copied="small",
         source="small.arrow",
     ),
@@ -248,7 +247,6 @@ OPERATIONS = (
         lambda size: f"write {size.documents:,} documents",
         1.2,
         _write,
-        ("documents.arrow",),
         copied="",
         source="documents.arrow",
     ),
@@ -257,21 +255,21 @@ OPERATIONS = (
         lambda size: f"scan nested structs of lists, {size.nested:,} rows",
         1.2,
         partial(_scan, "nested"),
-        ("nested",),
+        "nested",
     ),
     Operation(
         "singles",
         lambda size: f"scan {size.single_rows:,} fragments of one row",
         None,
         partial(_scan, "singles"),
-        ("singles",),
+        "singles",
     ),
     Operation(
         "process-head",
         _fixed(f"process: import, open, head({HEAD})"),
         1.4,
         None,
-        ("rows",),
+        "rows",
         script=OPENING,
     ),
     Operation(
@@ -279,7 +277,7 @@ OPERATIONS = (
         _fixed(f"process: the same and {POINT}"),
         None,
         None,
-        ("rows",),
+        "rows",
         script=FILTERING,
     ),
 )
@@ -290,7 +288,7 @@ GROWTH = (
             _fixed(f"scan {count:,} fragments of 10 rows"),
             None,
             partial(_scan, f"fragments-{count}"),
-            (f"fragments-{count}",),
+            f"fragments-{count}",
         )
         for count in GROWTH_FRAGMENTS
     ),
@@ -300,7 +298,7 @@ GROWTH = (
             _fixed(f"scan {count:,} columns of 1,000 rows"),
             None,
             partial(_scan, f"columns-{count}"),
-            (f"columns-{count}",),
+            f"columns-{count}",
         )
         for count in GROWTH_COLUMNS
     ),

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.timing import Timing
+from tests.benchmarks.timing import Timing, markdown
 
 RATIOS = Path(__file__).resolve().parents[1] / "ratios.json"
 # The share by which a stored ratio may fall. The small size runs beside other tests, where calls of
 # two milliseconds vary by half; what stops decoding in batches falls by nine tenths.
 FALLS = {"full": 1 / 3, "ci": 0.6}
-SHORTEST = 1e-9  # seconds; nothing is divided by zero
 
 Ratios = dict[str, dict[str, float]]
 
@@ -41,31 +40,21 @@ class Row:
     theirs: Figures
 
     @property
-    def cpu(self) -> float:
-        """Return the ratio of warm calls by processor time."""
-        return self.theirs.warm.cpu / max(self.ours.warm.cpu, SHORTEST)
+    def warm(self) -> Timing:
+        """Return the ratios of warm calls."""
+        return self.ours.warm.faster_than(self.theirs.warm)
 
     @property
-    def wall(self) -> float:
-        """Return the ratio of warm calls by the clock."""
-        return self.theirs.warm.wall / max(self.ours.warm.wall, SHORTEST)
-
-    @property
-    def first_cpu(self) -> float:
-        """Return the ratio of first calls by processor time."""
-        return self.theirs.first.cpu / max(self.ours.first.cpu, SHORTEST)
-
-    @property
-    def first_wall(self) -> float:
-        """Return the ratio of first calls by the clock."""
-        return self.theirs.first.wall / max(self.ours.first.wall, SHORTEST)
+    def first(self) -> Timing:
+        """Return the ratios of first calls."""
+        return self.ours.first.faster_than(self.theirs.first)
 
     @property
     def verdict(self) -> str:
         """Say whether warm calls reach the goal, by which of the two times."""
         if self.goal is None:
             return ""
-        by_cpu, by_wall = self.cpu >= self.goal, self.wall >= self.goal
+        by_cpu, by_wall = self.warm.cpu >= self.goal, self.warm.wall >= self.goal
         if by_cpu and by_wall:
             return "yes"
         return "cpu only" if by_cpu else "wall only" if by_wall else "no"
@@ -73,48 +62,55 @@ class Row:
 
 def table(rows: Iterable[Row]) -> str:
     """Lay the rows out as a Markdown table, the worst ratio by processor time first."""
-    lines = [
+    titles = (
+        "operation", "ratio cpu", "ratio wall", "first call, cpu / wall", "lance_nb s, cpu / wall",
+        "pylance s, cpu / wall", "peak MB, lance_nb / pylance", "goal", "met",
+    )  # fmt: skip
+    return markdown(
+        titles,
         (
-            "| operation | ratio cpu | ratio wall | first call, cpu / wall "
-            "| lance_nb s, cpu / wall | pylance s, cpu / wall | peak MB, lance_nb / pylance "
-            "| goal | met |"
+            (
+                row.title,
+                f"{row.warm.cpu:.2f}",
+                f"{row.warm.wall:.2f}",
+                f"{row.first.cpu:.2f} / {row.first.wall:.2f}",
+                f"{row.ours.warm.cpu:.4f} / {row.ours.warm.wall:.4f}",
+                f"{row.theirs.warm.cpu:.4f} / {row.theirs.warm.wall:.4f}",
+                f"{row.ours.peak_mb:.0f} / {row.theirs.peak_mb:.0f}",
+                "" if row.goal is None else f"{row.goal:.1f}",
+                row.verdict,
+            )
+            for row in sorted(rows, key=lambda row: row.warm.cpu)
         ),
-        "|---|--:|--:|--:|--:|--:|--:|--:|---|",
-    ]
-    lines += [
-        f"| {row.title.replace('|', '/')} | {row.cpu:.2f} | {row.wall:.2f} "
-        f"| {row.first_cpu:.2f} / {row.first_wall:.2f} "
-        f"| {row.ours.warm.cpu:.4f} / {row.ours.warm.wall:.4f} "
-        f"| {row.theirs.warm.cpu:.4f} / {row.theirs.warm.wall:.4f} "
-        f"| {row.ours.peak_mb:.0f} / {row.theirs.peak_mb:.0f} "
-        f"| {'' if row.goal is None else f'{row.goal:.1f}'} | {row.verdict} |"
-        for row in sorted(rows, key=lambda row: row.cpu)
-    ]
-    return "\n".join(lines)
+    )
 
 
 def growth_table(rows: Sequence[Row]) -> str:
     """Lay out the processor time per fragment and per column; a key ends in their number."""
-    lines = [
-        "| scan | lance_nb us each | pylance us each | ratio cpu | ratio wall |",
-        "|---|--:|--:|--:|--:|",
-    ]
-    for row in rows:
-        count = int(row.key.rpartition("-")[2])
-        lines.append(
-            f"| {row.title.removeprefix('scan ')} | {row.ours.warm.cpu / count * 1e6:.1f} "
-            f"| {row.theirs.warm.cpu / count * 1e6:.1f} | {row.cpu:.2f} | {row.wall:.2f} |"
-        )
-    return "\n".join(lines)
+    titles = ("scan", "lance_nb us each", "pylance us each", "ratio cpu", "ratio wall")
+    counts = [int(row.key.rpartition("-")[2]) for row in rows]
+    return markdown(
+        titles,
+        (
+            (
+                row.title.removeprefix("scan "),
+                f"{row.ours.warm.cpu / count * 1e6:.1f}",
+                f"{row.theirs.warm.cpu / count * 1e6:.1f}",
+                f"{row.warm.cpu:.2f}",
+                f"{row.warm.wall:.2f}",
+            )
+            for row, count in zip(rows, counts, strict=True)
+        ),
+    )
 
 
 def ratios(rows: Iterable[Row]) -> Ratios:
     """Return what is stored of rows: three ratios of each."""
     return {
         row.key: {
-            "cpu": round(row.cpu, 2),
-            "wall": round(row.wall, 2),
-            "first_cpu": round(row.first_cpu, 2),
+            "cpu": round(row.warm.cpu, 2),
+            "wall": round(row.warm.wall, 2),
+            "first_cpu": round(row.first.cpu, 2),
         }
         for row in rows
     }

@@ -1,8 +1,7 @@
 """How long a person waits for what changed: in JupyterLab, in a real Chromium, on local data.
 
-Run ``python -m tests.benchmarks.ui.changes_speed``; ``--only scrub`` takes a part, ``--data
-FOLDER`` keeps the datasets. As explorer_speed, it takes every figure in the page, from the action
-to the frame that shows its result.
+As explorer_speed, it takes every figure in the page, from the action to the frame that shows its
+result.
 
 ======= ====================================================================================
 numbers two versions of 1,000 fragments: the chips, which come from the manifests
@@ -14,8 +13,9 @@ scrub   100 versions, a handle dragged over them: from the move of the pointer t
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +23,19 @@ import pyarrow as pa
 
 from tests.benchmarks.ui.clocks import spent_in
 from tests.benchmarks.ui.explorer_speed import write_versions
-from tests.benchmarks.ui.figures import TIMER, Figure, open_notebook, run_parts
+from tests.benchmarks.ui.figures import (
+    HEAD,
+    TIMER,
+    Figure,
+    Part,
+    open_notebook,
+    part_options,
+    run_parts,
+)
 from tests.support.requirements import require_pylance
 from tests.ui.lab_server import LabServer
 from tests.ui.notebook_page import NotebookPage
 
-REPEATS = 20
 FRAGMENTS = 1000
 ROWS = 2_000_000
 VERSIONS = 100
@@ -116,9 +123,10 @@ def _open_changes(lab: LabServer, path: Path, level: str | None = None) -> Noteb
     return notebook
 
 
-def measure_numbers(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+def measure_numbers(lab: LabServer, path: Path, options: Namespace) -> Iterator[Figure]:
     """Compare with this version and with that one; Settings stay open: numbers alone."""
-    big = _open_changes(lab, data / "big.lance", "config")
+    repeats = options.repeats
+    big = _open_changes(lab, path, "config")
     refs = [str(1 + step % 2) for step in range(repeats)]
     with spent_in(big.page, lab.process_id, repeats) as spent:
         first, *others = [_compared(big, ref) for ref in refs]
@@ -134,36 +142,37 @@ def _compared(notebook: NotebookPage, ref: str) -> float:
     return took
 
 
-def measure_rows(lab: LabServer, data: Path, _repeats: int) -> Iterator[Figure]:
+def measure_rows(lab: LabServer, path: Path, _options: Namespace) -> Iterator[Figure]:
     """Compare all rows with those before the update."""
-    rows = _open_changes(lab, data / "rows.lance", "rows")
+    rows = _open_changes(lab, path, "rows")
     with spent_in(rows.page, lab.process_id, 1) as spent:
         first = [float(rows.page.evaluate(COMPARE, [TIMER, "1", True]))]
     rows.close()
     yield Figure("first page of 1 million rows that differ", first, 50, 1000, spent)
 
 
-def measure_scrub(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+def measure_scrub(lab: LabServer, path: Path, options: Namespace) -> Iterator[Figure]:
     """Drag a handle."""
-    many = _open_changes(lab, data / "hundred.lance")
+    repeats = options.repeats
+    many = _open_changes(lab, path)
     with spent_in(many.page, lab.process_id, 2 * repeats) as spent:
         frames = scrub(many, spent.count)
     many.close()
     yield Figure("numbers while a handle is dragged", frames, 50, 50, spent)
 
 
-PARTS = {"numbers": measure_numbers, "rows": measure_rows, "scrub": measure_scrub}
+PARTS = {
+    "numbers": Part(
+        measure_numbers,
+        "big.lance",
+        partial(write_changes, rows=100 * FRAGMENTS, fragments=FRAGMENTS),
+    ),
+    "rows": Part(measure_rows, "rows.lance", partial(write_changes, rows=ROWS, fragments=8)),
+    "scrub": Part(measure_scrub, "hundred.lance", partial(write_versions, count=VERSIONS)),
+}
+OPTIONS = part_options(PARTS) | {"--repeats": {"type": int, "default": 20}}
 
 
-def write(folder: Path, names: Sequence[str]) -> None:
-    """Write what is not there yet."""
-    if "numbers" in names and not (folder / "big.lance").exists():
-        write_changes(folder / "big.lance", 100 * FRAGMENTS, FRAGMENTS)
-    if "rows" in names and not (folder / "rows.lance").exists():
-        write_changes(folder / "rows.lance", ROWS, 8)
-    if "scrub" in names and not (folder / "hundred.lance").exists():
-        write_versions(folder / "hundred.lance", VERSIONS)
-
-
-if __name__ == "__main__":
-    sys.exit(run_parts(__doc__, PARTS, write, REPEATS))
+def run(options: Namespace) -> int:
+    """Measure the parts asked for; 1 when a budget is broken."""
+    return run_parts(options, PARTS, HEAD)

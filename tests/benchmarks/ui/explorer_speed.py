@@ -1,10 +1,9 @@
 """How long a person waits for the explorer: in JupyterLab, in a real Chromium, on local data.
 
-Run ``python -m tests.benchmarks.ui.explorer_speed``; ``--only versions`` takes a part, ``--data
-FOLDER`` keeps the datasets. It writes them with pylance, drives JupyterLab and prints milliseconds
-beside the budgets. Every figure is taken in the page, from the action to the frame that shows its
-result, and so holds the kernel, the websocket and the painting. The kernel is warm: it has imported
-lance_nb and opened a small dataset before. "First screen" begins when the cell is run.
+It writes datasets with pylance, drives JupyterLab and prints milliseconds beside the budgets. Every
+figure is taken in the page, from the action to the frame that shows its result, and so holds the
+kernel, the websocket and the painting. The kernel is warm: it has imported lance_nb and opened a
+small dataset before. "First screen" begins when the cell is run.
 
 ======== ===================================================================
 floor    JupyterLab's own time for a cell that shows one word, to compare
@@ -18,22 +17,29 @@ map      1 million vectors of 128: see map_speed
 
 from __future__ import annotations
 
-import sys
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from tests.benchmarks.ui.clocks import spent_in
-from tests.benchmarks.ui.figures import TIMER, Figure, open_notebook, run_parts
-from tests.benchmarks.ui.map_speed import NAME as MAP
+from tests.benchmarks.ui.figures import (
+    HEAD,
+    TIMER,
+    Figure,
+    Part,
+    open_notebook,
+    part_options,
+    run_parts,
+)
 from tests.benchmarks.ui.map_speed import measure_map, write_map
 from tests.support.requirements import require_pylance
 from tests.ui.lab_server import LabServer
 from tests.ui.notebook_page import NotebookPage
 
-REPEATS = 40
 BATCH = 500_000
 VERSIONS = 1000
 ROWS = 10_000_000
@@ -187,8 +193,9 @@ def first_screens(notebook: NotebookPage, repeats: int) -> list[float]:
     return elapsed
 
 
-def measure_floor(lab: LabServer, _data: Path, repeats: int) -> Iterator[Figure]:
+def measure_floor(lab: LabServer, _path: Path, options: Namespace) -> Iterator[Figure]:
     """Take what JupyterLab itself needs."""
+    repeats = options.repeats
     word = "from IPython.display import HTML; HTML('<b class=floor>word</b>')"
     plain = open_notebook(lab, "plain.ipynb", word)
     with spent_in(plain.page, lab.process_id, max(5, repeats // 4)) as spent:
@@ -197,9 +204,10 @@ def measure_floor(lab: LabServer, _data: Path, repeats: int) -> Iterator[Figure]
     yield Figure("JupyterLab's own: a cell that shows one word", floor, 50, None, spent)
 
 
-def measure_versions(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+def measure_versions(lab: LabServer, path: Path, options: Namespace) -> Iterator[Figure]:
     """Take the figures of many versions."""
-    many = open_notebook(lab, "many.ipynb", f"lance_nb.explore({str(data / 'many.lance')!r})")
+    repeats = options.repeats
+    many = open_notebook(lab, "many.ipynb", f"lance_nb.explore({str(path)!r})")
     with spent_in(many.page, lab.process_id, max(5, repeats // 4)) as opening:
         screens = first_screens(many, opening.count)
     with spent_in(many.page, lab.process_id, repeats) as going:
@@ -210,9 +218,10 @@ def measure_versions(lab: LabServer, data: Path, repeats: int) -> Iterator[Figur
     yield Figure("version switch with rows", taken, 50, 300, going)
 
 
-def measure_rows(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+def measure_rows(lab: LabServer, path: Path, options: Namespace) -> Iterator[Figure]:
     """Take the figures of many rows."""
-    long = open_notebook(lab, "long.ipynb", f"lance_nb.explore({str(data / 'long.lance')!r})")
+    repeats = options.repeats
+    long = open_notebook(lab, "long.ipynb", f"lance_nb.explore({str(path)!r})")
     with spent_in(long.page, lab.process_id, max(5, repeats // 4)) as opening:
         screens = first_screens(long, opening.count)
     random = np.random.default_rng(7)
@@ -230,9 +239,10 @@ def measure_rows(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
     yield Figure("the same, without a pause before", jumps, 95, 100, jumping)
 
 
-def measure_wide(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+def measure_wide(lab: LabServer, path: Path, options: Namespace) -> Iterator[Figure]:
     """Take the figures of many columns."""
-    wide = open_notebook(lab, "wide.ipynb", f"lance_nb.explore({str(data / 'wide.lance')!r})")
+    repeats = options.repeats
+    wide = open_notebook(lab, "wide.ipynb", f"lance_nb.explore({str(path)!r})")
     with spent_in(wide.page, lab.process_id, max(5, repeats // 4)) as opening:
         screens = first_screens(wide, opening.count)
     random = np.random.default_rng(7)
@@ -254,9 +264,10 @@ def _jumps(long: NotebookPage, shares: Sequence[float], pause_ms: int) -> list[f
     return found
 
 
-def measure_brush(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+def measure_brush(lab: LabServer, path: Path, options: Namespace) -> Iterator[Figure]:
     """Take the figures of a histogram that is brushed."""
-    five = open_notebook(lab, "five.ipynb", f"lance_nb.explore({str(data / 'five.lance')!r})")
+    repeats = options.repeats
+    five = open_notebook(lab, "five.ipynb", f"lance_nb.explore({str(path)!r})")
     first_screens(five, 1)
     five.page.locator(".lnb-live").last.locator(".lnb-profile-number").nth(1).wait_for()
     moved, ended = [], []
@@ -274,28 +285,16 @@ def measure_brush(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
 
 
 PARTS = {
-    "floor": measure_floor,
-    "versions": measure_versions,
-    "rows": measure_rows,
-    "wide": measure_wide,
-    "brush": measure_brush,
-    "map": measure_map,
+    "floor": Part(measure_floor),
+    "versions": Part(measure_versions, "many.lance", partial(write_versions, count=VERSIONS)),
+    "rows": Part(measure_rows, "long.lance", partial(write_rows, count=ROWS)),
+    "wide": Part(measure_wide, "wide.lance", write_wide),
+    "brush": Part(measure_brush, "five.lance", partial(write_rows, count=BRUSHED_ROWS)),
+    "map": Part(measure_map, "map.lance", write_map),
 }
+OPTIONS = part_options(PARTS) | {"--repeats": {"type": int, "default": 40}}
 
 
-def write(folder: Path, names: Sequence[str]) -> None:
-    """Write what is not there yet."""
-    if "versions" in names and not (folder / "many.lance").exists():
-        write_versions(folder / "many.lance", VERSIONS)
-    if "brush" in names and not (folder / "five.lance").exists():
-        write_rows(folder / "five.lance", BRUSHED_ROWS)
-    if "rows" in names and not (folder / "long.lance").exists():
-        write_rows(folder / "long.lance", ROWS)
-    if "wide" in names and not (folder / "wide.lance").exists():
-        write_wide(folder / "wide.lance")
-    if "map" in names and not (folder / MAP).exists():
-        write_map(folder / MAP)
-
-
-if __name__ == "__main__":
-    sys.exit(run_parts(__doc__, PARTS, write, REPEATS))
+def run(options: Namespace) -> int:
+    """Measure the parts asked for; 1 when a budget is broken."""
+    return run_parts(options, PARTS, HEAD)

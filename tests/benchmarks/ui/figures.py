@@ -1,20 +1,20 @@
 """What the measurements in a browser share: figures with budgets, a timer in the page, JupyterLab.
 
-``--only`` chooses parts, ``--data FOLDER`` keeps the datasets there, so that another run finds them
-written. Each line names the budget, the figure that is judged and the verdict.
+Each line names the budget, the figure that is judged and the verdict.
 """
 
 from __future__ import annotations
 
-import argparse
 import signal
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -23,7 +23,7 @@ from tests.ui.lab_server import LabServer
 from tests.ui.notebook_page import OFFLINE, NotebookPage
 
 ROOT = Path(__file__).resolve().parents[3]
-HEAD = f"{'':<46} {'n':>4} {'p50':>8} {'p95':>8} {'max':>8}   budget"
+HEAD = f"milliseconds in the page\n{'':<46} {'n':>4} {'p50':>8} {'p95':>8} {'max':>8}   budget"
 
 # Resolves with the milliseconds from `act` to the end of the first frame in which `done` is true
 # (a message posted from an animation frame arrives after that frame was painted).
@@ -83,39 +83,50 @@ class Figure:
         return f"{line:<106} {self.spent}".rstrip()
 
 
-Part = Callable[[LabServer, Path, int], Iterable[Figure]]
+class Line(Protocol):
+    """What a part yields: printed as one line; a budget that is not kept fails the run."""
+
+    @property
+    def kept(self) -> bool: ...
 
 
-def run_parts(
-    doc: str | None,
-    parts: Mapping[str, Part],
-    write: Callable[[Path, Sequence[str]], None],
-    repeats: int,
-) -> int:
-    """Measure the parts asked for in one JupyterLab and print them; 1 when a budget is broken.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a benchmark: what it measures on which dataset, and how that is written."""
 
-    ``write(folder, names)`` writes the datasets of these parts, those not yet there.
-    """
-    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
-    parser.add_argument("--only", nargs="*", choices=sorted(parts), default=list(parts))
-    parser.add_argument("--data", type=Path, help="keep the datasets in this folder")
-    parser.add_argument("--write", action="store_true", help="write the datasets, measure nothing")
-    parser.add_argument("--repeats", type=int, default=repeats)
-    options = parser.parse_args()
+    measure: Callable[[LabServer, Path, Namespace], Iterable[Line]]
+    dataset: str = ""
+    write: Callable[[Path], object] | None = None
+
+
+def part_options(parts: Mapping[str, Part]) -> dict[str, dict[str, Any]]:
+    """Return the options that every benchmark of parts has."""
+    return {
+        "--only": {"nargs": "*", "choices": sorted(parts), "default": list(parts)},
+        "--data": {"type": Path, "help": "keep the datasets in this folder"},
+        "--write": {"action": "store_true", "help": "write the datasets, measure nothing"},
+    }
+
+
+def run_parts(options: Namespace, parts: Mapping[str, Part], head: str = "") -> int:
+    """Measure the parts asked for in one JupyterLab and print them; 1 when a budget is broken."""
     with tempfile.TemporaryDirectory() as folder:
         data = options.data or Path(folder) / "data"
         data.mkdir(parents=True, exist_ok=True)
-        write(data, options.only)
+        chosen = [parts[name] for name in options.only]
+        for part in chosen:
+            if part.write is not None and not (data / part.dataset).exists():
+                part.write(data / part.dataset)
         if options.write:
             return 0
-        print(f"milliseconds in the page\n{HEAD}", flush=True)
-        figures = []
+        print(head, flush=True)
+        kept = True
         with jupyter_lab(Path(folder)) as lab:
-            for name in options.only:
-                for figure in parts[name](lab, data, options.repeats):
-                    print(figure, flush=True)
-                    figures.append(figure)
-    return int(not all(figure.kept for figure in figures))
+            for part in chosen:
+                for line in part.measure(lab, data / part.dataset, options):
+                    print(line, flush=True)
+                    kept &= line.kept
+    return int(not kept)
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """How long a person waits for the map: a million points in a real Chromium, moved and outlined.
 
-``explorer_speed --only map`` runs it. Frames are the times between two callbacks of the page while
-the view moves with each of them, so that what the browser draws on its own threads counts as well.
+The benchmark ``ui --only map`` runs it. Frames are the times between two callbacks of the page
+while the view moves with each of them, so that what the browser draws on its own threads counts as
+well.
 """
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +23,6 @@ ROWS = 1_000_000
 DIMENSION = 128
 CLUSTERS = 24
 BATCH = 100_000
-NAME = "map.lance"
 
 FIRST_FRAME = """
 async (timerText) => {
@@ -121,9 +122,9 @@ def write_map(path: Path) -> None:
         lance.write_dataset(table, path, mode="append" if first else "create")
 
 
-def measure_map(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+def measure_map(lab: LabServer, path: Path, options: Namespace) -> Iterator[Figure]:
     """Take the figures of the map, and print the memory of page and kernel."""
-    notebook = open_notebook(lab, "map.ipynb", f"lance_nb.explore({str(data / NAME)!r})")
+    notebook = open_notebook(lab, "map.ipynb", f"lance_nb.explore({str(path)!r})")
     notebook.run_all()
     page = notebook.page
     page.locator(".lnb-live .lnb-profile svg").last.wait_for()
@@ -135,7 +136,7 @@ def measure_map(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
     yield Figure("first frame after that", [first], 50, 2000)
     yield Figure("all points drawn after that", [whole], 50, None)
     for kind in ("pan", "zoom"):
-        count = 10 * repeats
+        count = 10 * options.repeats
         with spent_in(page, lab.process_id, count) as spent:
             frames = page.evaluate(MOVE, [kind, count])
         yield Figure(f"frame of 1 million points, {kind}", frames, 95, 33, spent)

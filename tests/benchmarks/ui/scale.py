@@ -1,10 +1,8 @@
 """What the explorer costs where datasets are large: waiting, freezes, memory of kernel and page.
 
-Run ``python -m tests.benchmarks.ui.scale``; ``--only versions cell`` chooses cases (see
-``large_data``), ``--small`` makes all of them a hundredth in size, ``--data FOLDER`` keeps them.
-In each case the explorer is opened in JupyterLab, in a real Chromium; every tab is looked at until
-all it asked for is there, every level of the changes opened, rows are scrolled, a column and a
-version chosen. One line per figure, with its bound:
+``--only`` chooses cases (see ``large_data``). In each the explorer is opened in JupyterLab, in a
+real Chromium; every tab is looked at until all it asked for is there, every level of the changes
+opened, rows are scrolled, a column and a version chosen. One line per figure, with its bound:
 
 ============ ======================================================================================
 first screen from running the cell to rows and bars painted
@@ -21,11 +19,10 @@ Waiting is wall time; what page and kernel computed meanwhile stands beside it, 
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +30,15 @@ from playwright.sync_api import Page
 
 from tests.benchmarks.ui.clocks import Clocks, kernel_of
 from tests.benchmarks.ui.explorer_speed import FIRST_SCREEN
-from tests.benchmarks.ui.figures import TIMER, jupyter_lab, memory_mb, open_notebook, page_of
+from tests.benchmarks.ui.figures import (
+    TIMER,
+    Part,
+    memory_mb,
+    open_notebook,
+    page_of,
+    part_options,
+    run_parts,
+)
 from tests.benchmarks.ui.large_data import CASES
 from tests.ui.lab_server import LabServer
 from tests.ui.notebook_page import NotebookPage
@@ -212,7 +217,7 @@ class Looker:
         yield self.act("another version", 1000, bars.nth(max(0, bars.count() - 2)).click)
 
 
-def measure(lab: LabServer, case: str, path: Path) -> Iterator[Bounded]:
+def measure(lab: LabServer, path: Path, options: Namespace, *, case: str) -> Iterator[Bounded]:
     """Take the figures of one case."""
     notebook: NotebookPage = open_notebook(
         lab, f"{case}.ipynb", f"lance_nb.explore({str(path)!r})", before=SPY
@@ -246,29 +251,18 @@ def measure(lab: LabServer, case: str, path: Path) -> Iterator[Bounded]:
     notebook.close()
 
 
-def main() -> int:
-    """Write the datasets, measure, print the table; 1 when a bound is broken."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", nargs="*", choices=sorted(CASES), default=list(CASES))
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--data", type=Path, help="keep the datasets in this folder")
-    options = parser.parse_args()
-    lines: list[Bounded] = []
-    with tempfile.TemporaryDirectory() as folder:
-        data = options.data or Path(folder) / "data"
-        for name in options.only:
-            path = data / f"scale_{name}{'_small' if options.small else ''}.lance"
-            if not path.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                CASES[name](path, 0.01 if options.small else 1.0)
-        with jupyter_lab(Path(folder)) as lab:
-            for name in options.only:
-                path = data / f"scale_{name}{'_small' if options.small else ''}.lance"
-                for line in measure(lab, name, path):
-                    print(line, flush=True)
-                    lines.append(line)
-    return int(not all(line.kept for line in lines))
+def run(options: Namespace) -> int:
+    """Measure the cases asked for; 1 when a bound is broken."""
+    suffix, share = ("_small", 0.01) if options.small else ("", 1.0)
+    parts = {
+        case: Part(
+            partial(measure, case=case), f"scale_{case}{suffix}.lance", partial(write, share=share)
+        )
+        for case, write in CASES.items()
+    }
+    return run_parts(options, parts)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+OPTIONS = part_options(dict.fromkeys(CASES, Part(measure))) | {
+    "--small": {"action": "store_true", "help": "datasets of a hundredth of the size"}
+}

@@ -1,4 +1,4 @@
-"""Real tables, ours against pylance, the worst ratio first: ``make bench``.
+"""Real tables, ours against pylance, the worst ratio first.
 
 Reads and changes of tables as people have them: many fragments, long texts, many columns. Each
 engine has its own process for each row of the table (``--size ci``: one for all rows); both are
@@ -6,20 +6,18 @@ called by turns. Times are the best of several calls; the first call in a proces
 of the engine, stands beside. Ratios are pylance's time over ours. Goals are held against warm
 calls.
 
-The data is written by pylance once, below ``tests/benchmarks/data`` (ignored by git), and kept.
-
 To refresh the ratios that --check compares with, on an idle machine, one size after the other:
 
-    python -m tests.benchmarks.tables --json tests/benchmarks/ratios.json
-    python -m tests.benchmarks.tables --size ci --json tests/benchmarks/ratios.json
+    python -m tests.benchmarks tables --json tests/benchmarks/ratios.json
+    python -m tests.benchmarks tables --size ci --json tests/benchmarks/ratios.json
 
 Ratios of the other size and of rows that were not measured (--only) stay as they are.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -36,9 +34,22 @@ from tests.benchmarks.tables.report import (
     table,
 )
 from tests.benchmarks.tables.sizes import SIZES, Size
+from tests.benchmarks.timing import ONLY
+
+OPTIONS = {
+    "--size": {"choices": SIZES, "default": "full", "help": "ci: small tables and few calls"},
+    "--only": ONLY,
+    "--growth": {"action": "store_true", "help": "cost per fragment and column, as they grow"},
+    "--json": {"type": Path, "help": "put the ratios into this file"},
+    "--check": {
+        "action": "store_true",
+        "help": "exit with 1 when a warm ratio by processor time is over a third below the one in "
+        "tests/benchmarks/ratios.json (size ci: 60 %%), after it was measured once more",
+    },
+}
 
 
-def run(operations: Iterable[Operation], size: Size) -> list[Row]:
+def measure_all(operations: Iterable[Operation], size: Size) -> list[Row]:
     """Write the data that is missing and measure each operation."""
     chosen = list(operations)
     write_data(chosen, size)
@@ -53,36 +64,14 @@ def check(rows: list[Row], size: Size, stored: Path = RATIOS) -> list[str]:
     reference = stored_ratios(stored, size.name)
     if not reference:
         return [f"{stored.name} has no ratios of size {size.name}: write them with --json"]
-    again = run((BY_KEY[key] for key in fallen(reference, ratios(rows), size.name)), size)
+    again = measure_all((BY_KEY[key] for key in fallen(reference, ratios(rows), size.name)), size)
     return list(fallen(reference, ratios(again), size.name).values())
 
 
-def main() -> int:
+def run(options: Namespace) -> int:
     """Measure what was asked for, print the table, store and check the ratios."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.benchmarks.tables",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--size", choices=SIZES, default="full", help="ci: small tables and few calls"
-    )
-    parser.add_argument(
-        "--only", default="", help="a part of the keys or titles of the rows wanted"
-    )
-    parser.add_argument(
-        "--growth", action="store_true", help="cost per fragment and column, as they grow"
-    )
-    parser.add_argument("--json", type=Path, help="put the ratios into this file")
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="exit with 1 when a warm ratio by processor time is over a third below the one in "
-        "tests/benchmarks/ratios.json (size ci: 60 %%), after it was measured once more",
-    )
-    options = parser.parse_args()
     size = SIZES[options.size]
-    rows = run(
+    rows = measure_all(
         (
             operation
             for operation in (GROWTH if options.growth else OPERATIONS)
@@ -97,7 +86,3 @@ def main() -> int:
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

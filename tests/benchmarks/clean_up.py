@@ -1,7 +1,5 @@
 """Time clean-ups beside pylance, on many versions.
 
-    python -m tests.benchmarks.maintain [--versions 10000]
-
 Two histories: appends, whose manifests grow, and overwrites, whose manifests are small and whose
 data files are many. Files are made a month old for the rows that say so: then only versions that
 stay have to be read. There is no pylance verb beside ``space()``; its row shows the dry run again.
@@ -9,12 +7,12 @@ stay have to be read. There is no pylance verb beside ``space()``; its row shows
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import shutil
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +24,7 @@ import pyarrow as pa
 import lance_nb
 from tests.benchmarks.timing import Comparison, compare, table
 
+OPTIONS = {"--versions": {"type": int, "default": 10_000}}
 NOW = timedelta(0)
 MONTH_S = 30 * 86400
 RUNS = 3
@@ -84,22 +83,15 @@ def cleanups(name: str, uri: Path, home: Path) -> Comparison:
     return found
 
 
-def main() -> None:
+def run(options: Namespace) -> None:
     """Build the histories, time, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--versions", type=int, default=10_000)
-    options = parser.parse_args()
-    found: list[Comparison] = []
+    rows: list[Comparison] = []
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         for mode, count in (("append", options.versions // 10), ("overwrite", options.versions)):
             uri = history(home / mode, count, mode)
             name = f"{count:,} versions by {mode}"
-            found += dry_runs(name, uri)
-            found.append(cleanups(name, uri, home))
-            found.append(cleanups(f"{name}, a month old", aged(uri), home))
-    print(table(found))
-
-
-if __name__ == "__main__":
-    main()
+            rows += dry_runs(name, uri)
+            rows.append(cleanups(name, uri, home))
+            rows.append(cleanups(f"{name}, a month old", aged(uri), home))
+    print(table(rows))
