@@ -237,19 +237,6 @@ def docstring() -> str:
     return "\n".join([*lines, "", "%lance help VERB shows the help of one verb."])
 
 
-def table_of_verbs() -> str:
-    """Return the Markdown table of the README."""
-    rows = [
-        f"| `{_markdown(verb.usage)}` | {_markdown(verb.help)} |"
-        for group in GROUPS.values() for verb in group
-    ]  # fmt: skip
-    return "\n".join(["| command | what it does |", "|---|---|", *rows])
-
-
-def _markdown(words: str) -> str:
-    return words.replace("|", "\\|")
-
-
 def _argument_name(argument: Argument) -> str:
     return (
         ", ".join(argument.flags)

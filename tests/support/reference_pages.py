@@ -1,15 +1,13 @@
-"""The generated parts of the documentation, made by ``make capabilities``.
+"""The generated pages of notebooks/reference, written by ``make reference``.
 
-``--check`` fails instead of writing. Each part stands between two marker lines of a page: what can
-be read and written, and the verbs of ``%lance``.
+``capabilities.md`` says what the registries of the package hold, ``commands.md`` lists the verbs of
+``%lance``. A test fails while a page is stale.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
+import tomllib
 from collections.abc import Iterable
-from pathlib import Path
 
 from lance_nb.encodings import registry
 from lance_nb.encodings.compress_base import BlockCompressor, ChunkCompressor, ValueCompressor
@@ -18,17 +16,18 @@ from lance_nb.encodings.v2_0.array_encodings import ARMS as ARRAY_ARMS
 from lance_nb.file.reader import READABLE_VERSIONS
 from lance_nb.file.v0_1_reader import LegacyReader
 from lance_nb.file.versions import WRITABLE_VERSIONS
+from lance_nb.format import index_metadata
 from lance_nb.format.feature_flags import FLAGS
 from lance_nb.format.logical_types import SIMPLE_TYPES
-from lance_nb.magic.registry import table_of_verbs
+from lance_nb.indices import registry as indices
+from lance_nb.magic.registry import GROUPS
 from lance_nb.storage.registry import STORES
+from lance_nb.transactions.external.registry import STORES as MANIFEST_STORES
 from lance_nb.transactions.registry import OPERATIONS
+from tests.house.source import ROOT
 
-REFERENCE = Path(__file__).resolve().parents[2] / "notebooks" / "reference"
-BEGIN = "<!-- capabilities: made by `make capabilities`, do not edit -->"
-END = "<!-- end of capabilities -->"
-BEGIN_VERBS = "<!-- verbs: made by `make capabilities`, do not edit -->"
-END_VERBS = "<!-- end of verbs -->"
+REFERENCE = ROOT / "notebooks" / "reference"
+NOTE = "<!-- written by `make reference`, do not edit -->"
 YES, NO = "✓", "–"
 NEVER_APPLIED = {"data_overlay"}
 APART = {"blob_layout"}  # written with its payloads, by a module of its own
@@ -47,10 +46,92 @@ PARAMETRIC_TYPES = {
 }
 
 
-def tables() -> str:
-    """Return the Markdown between the markers."""
-    parts = (_versions(), _encodings(), _types(), _operations(), _flags(), _stores())
-    return "\n\n".join(parts)
+def capabilities() -> str:
+    """Return the page that says what is supported."""
+    return f"""\
+# What is supported
+
+{NOTE}
+
+Unsupported features are refused with an error that names them. Python {_pythons()}; JupyterLab 4,
+Notebook 7, Voila and marimo are tested, VS Code and Colab are not. The explorer needs a running
+kernel; a saved notebook shows a static picture.
+
+{_versions()}
+
+{_indices()}
+
+{_operations()}
+Merges and reverts compare row by row: a change and a *compaction* of the same fragment on two sides
+are a conflict.
+
+{_stores()}
+
+{_types()}
+
+{_encodings()}
+
+{_flags()}
+"""
+
+
+def commands() -> str:
+    """Return the page of all verbs."""
+    verbs = (
+        (f"`{_escaped(verb.usage)}`", _escaped(verb.help))
+        for group in GROUPS.values()
+        for verb in group
+    )
+    return f"""\
+# All verbs of `%lance` and `lance-nb`
+
+{NOTE}
+
+In a terminal the dataset comes first: `lance-nb log photos.lance -n 5`. `stage`, `status`,
+`commit` and `discard` need a notebook. Words, variables and quotes: see the
+[guide](../guides/command_line.md).
+
+{_table(("command", "what it does"), verbs)}
+"""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _pythons() -> str:
+    """Return the versions of Python that pyproject.toml names, as a range."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    minors = sorted(
+        int(classifier.rpartition(".")[2])
+        for classifier in project["classifiers"]
+        if classifier.startswith("Programming Language :: Python :: 3.")
+    )
+    return f"3.{minors[0]} to 3.{minors[-1]}"
+
+
+def _indices() -> str:
+    built = indices.builders()
+    in_filters = {_plain(kind) for kind in indices.KINDS}
+    vectors = [
+        f"IVF_{graph}{vector_codes}"
+        for graph in ("", "HNSW_")
+        for vector_codes in index_metadata._COMPRESSIONS.values()
+    ]
+    uses = {
+        **{kind: "filters" for kind in built if _plain(kind) in in_filters},
+        "INVERTED": "full-text search",
+        **dict.fromkeys(vectors, "`nearest`"),
+    }
+    rows = [(f"`{kind}`", _mark(kind in built), use) for kind, use in uses.items()]
+    return (
+        "**Indices**: those of other kinds are shown and kept valid; fragments that an index does "
+        "not cover are scanned\n\n" + _table(("kind", "can be built", "is used by"), rows)
+    )
+
+
+def _plain(kind: str) -> str:
+    return kind.replace("_", "").upper()
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -119,7 +200,7 @@ def _operations() -> str:
     return (
         f"**Operations** that are shown, committed and checked for conflicts: {applied}. {refused} "
         "is shown and never applied; others show as Unknown. How each pair gets along: "
-        "`make conflict-grid`."
+        "`python -m tests.support.print_grid`."
     )
 
 
@@ -142,41 +223,17 @@ def _stores() -> str:
         (f"`{scheme}://`", _pip_line(install) if install else "built in")
         for scheme, (_, _, install) in STORES.items()
     ]
-    return "**Stores** for reading\n\n" + _table(("scheme", "needs"), rows)
+    manifest_stores = ", ".join(f"`{scheme}://`" for scheme in MANIFEST_STORES)
+    return (
+        "**Stores**\n\n"
+        + _table(("scheme", "needs"), rows)
+        + "\n\nOther schemes are those of the fsspec packages that are installed. A store without "
+        + f"an exclusive write can commit through a manifest store: {manifest_stores}."
+    )
 
 
-def parts() -> dict[Path, tuple[str, str, str]]:
-    """Return what is generated: the page, its marker lines, and what stands between them."""
-    return {
-        REFERENCE / "commands.md": (BEGIN_VERBS, END_VERBS, table_of_verbs()),
-        REFERENCE / "capabilities.md": (BEGIN, END, tables()),
-    }
-
-
-def rendered(page: Path, text: str) -> str:
-    """Return the text of a page with fresh tables. Raises ValueError without the markers."""
-    begin, end, body = parts()[page]
-    before, found, rest = text.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not found or not closed:
-        raise ValueError(f"{page.name} has lost a marker line of its generated tables: {begin}")
-    return f"{before}{begin}\n\n{body}\n\n{end}{after}"
-
-
-def main() -> None:
-    """Write the tables, or with ``--check`` compare."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    for page in parts():
-        old = page.read_text()
-        new = rendered(page, old)
-        if new == old:
-            continue
-        if options.check:
-            sys.exit(f"the tables of {page.name} are stale: run make capabilities")
-        page.write_text(new)
-
+PAGES = {REFERENCE / "capabilities.md": capabilities, REFERENCE / "commands.md": commands}
 
 if __name__ == "__main__":
-    main()
+    for page, text in PAGES.items():
+        page.write_text(text(), "utf-8")
