@@ -7,8 +7,11 @@ JOBS ?= 2
 LAB_FLAGS ?=
 # More options for pytest in every tier, for example PYTEST_FLAGS="-x -k manifest".
 PYTEST_FLAGS ?=
-# How many times as much as in CI `make test-interop-large` compares and `make test-properties` tries.
-SIZE ?= 100
+# How many times as much as in CI is tried: `make test-interop SIZE=100` takes hours.
+ifdef SIZE
+export LANCE_NB_TEST_SCALE := $(SIZE)
+PYTEST_FLAGS += -o faulthandler_timeout=0
+endif
 
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
@@ -35,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs bench bench-check bench-checksums bench-index bench-object-store bench-read bench-spark bench-spark-scale bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-indices fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-newest test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-spark-kills torture-stores torture-streams reliability wheel
+.PHONY: help lab demo test test-setup test-fast test-interop test-ui test-spark lint docs wheel notebooks screenshot reference protos bench faults mutation clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -93,8 +96,6 @@ $(VENV)/.stamp-test: pyproject.toml $(LOOPS) $(VENV)/.stamp-venv
 $(DEMO_DONE): | $(VENV)/.stamp-lab
 	@$(PY) notebooks/demo_data.py $(DEMO)
 
-demo-data: $(DEMO_DONE)  ## write the demo dataset, if it is not there
-
 lab: $(VENV)/.stamp-lab $(DEMO_DONE)  ## open JupyterLab on the tour of lance_nb
 	@echo "Opening JupyterLab on the tour, $(TOUR). Ctrl-C twice ends it."
 	@$(PY) -m jupyterlab $(TOUR) --LabApp.default_url=/lab/tree/$(notdir $(TOUR)) \
@@ -119,16 +120,9 @@ docs: $(VENV)/.stamp-venv  ## build the documentation into build/docs
 
 # ------------------------------------------------------------------------------------- releases
 
-wheel: $(VENV)/.stamp-venv  ## build sdist and wheels into dist/, check them, try each in a fresh environment
+wheel: $(VENV)/.stamp-venv  ## build archives into dist/ and try each; WHEEL_FLAGS=--minimum or --newest: test with such dependencies
 	@$(PIP) --editable '.[release]'
-	@$(PY) -m tests.support.release
-
-test-minimum: $(VENV)/.stamp-venv  ## unit tests of the engine with the lowest versions of its dependencies
-	@$(PIP) --editable '.[release]'
-	@$(PY) -m tests.support.release --minimum
-
-test-newest: $(VENV)/.stamp-venv  ## fast tests with the newest Python that is found and the newest dependencies
-	@$(PY) -m tests.support.release --newest
+	@$(PY) -m tests.support.release $(WHEEL_FLAGS)
 
 # -------------------------------------------------------------------------------------- tests
 
@@ -153,30 +147,16 @@ lint: $(VENV)/.stamp-test  ## ruff, mypy, import floors, TypeScript and Biome, g
 	wait $$mypy || status=1; \
 	exit $$status
 
-test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser
+test-fast: $(VENV)/.stamp-test  ## unit, property, house and JavaScript tests: no pylance, no browser; SIZE=100: as many examples
 	@status=0; \
 	sh tests/js/run.sh test || status=1; \
 	sh tests/in_parts.sh $$((2 * $(JOBS))) $(PY) -m pytest -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS) || status=1; \
 	exit $$status
 
-kernels:  ## compile the loops of lance_nb/encodings/kernels again, where they lie
-	$(PY) -W ignore -c "from setuptools import setup; setup()" --quiet build_ext --inplace --force
-
-test-js:  ## unit tests of the browser modules (needs Node; says so and skips where it is missing)
-	@sh tests/js/run.sh test
-
 # Exit status 5 is pytest's "no tests": fine only while the folder does not exist.
-test-interop: $(VENV)/.stamp-test  ## compare with pylance; also the slow tests
+test-interop: $(VENV)/.stamp-test  ## compare with pylance; also the slow tests; SIZE=100: as many cases
 	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "(interop or slow) and not ui and not spark" $(PYTEST_FLAGS) \
 	    || { [ $$? -eq 5 ] && [ ! -d tests/interop ]; }
-
-test-interop-large: $(VENV)/.stamp-test  ## the same with SIZE times the seeds (100; takes hours)
-	LANCE_NB_TEST_SCALE=$(SIZE) $(PY) -m pytest -n $(JOBS) --dist worksteal -m "(interop or slow) and not ui and not spark" \
-	    -o faulthandler_timeout=0 $(PYTEST_FLAGS) tests/interop tests/hostile
-
-test-properties: $(VENV)/.stamp-test  ## property tests with SIZE times as many examples, new ones each time
-	LANCE_NB_TEST_SCALE=$(SIZE) $(PY) -m pytest -n $(JOBS) --dist worksteal -m "not interop and not slow and not ui and not spark" \
-	    -o faulthandler_timeout=0 $(PYTEST_FLAGS) tests/property tests/unit
 
 # A browser that shares two cores is late now and then: what fails runs again, and is printed as a
 # rerun (R). What is broken fails three times.
@@ -186,52 +166,8 @@ test-ui: $(VENV)/.stamp-test  ## drive JupyterLab in a real browser
 test-spark: $(VENV)/.stamp-test  ## run plans and the data source on a real Spark (needs Java 17)
 	$(PY) -m pytest -m spark $(PYTEST_FLAGS) || { [ $$? -eq 5 ] && [ ! -d tests/spark ]; }
 
-test-spark-cluster: $(VENV)/.stamp-test  ## the same on a standalone master with two workers; ROWS=5000000
-	$(PY) -m tests.spark.cluster $(or $(ROWS),5000000)
-
-test-ceph: $(VENV)/.stamp-test  ## commit to a Ceph object store (Debian's packages, root)
-	S3_SERVER=ceph $(PY) -m pytest tests/interop/remote/test_s3_store.py \
-	    tests/interop/remote/test_s3_commits.py $(PYTEST_FLAGS)
-
-test-binder:  ## build binder/ as Binder does, in a fresh virtual environment, and run the tour
-	@folder=$$(mktemp -d) && bash tests/interop/notebooks/build_as_binder.sh . $$folder; \
-	status=$$?; rm -rf $$folder; exit $$status
-
-bench: $(VENV)/.stamp-test  ## time real tables against pylance, worst ratio first; BENCH_FLAGS='--only NAME --growth --json FILE'
-	$(PY) -m tests.benchmarks.tables $(BENCH_FLAGS)
-
-bench-check: $(VENV)/.stamp-test  ## fail when a ratio fell by a third below tests/benchmarks/ratios.json; BENCH_FLAGS='--size ci'
-	$(PY) -m tests.benchmarks.tables --check $(BENCH_FLAGS)
-
-bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='--rows N --only NAME'
-	$(PY) -m tests.benchmarks.read $(BENCH_FLAGS)
-
-bench-write: $(VENV)/.stamp-test  ## time writing against pylance; BENCH_FLAGS as above, and --no-sync
-	$(PY) -m tests.benchmarks.write $(BENCH_FLAGS)
-
-bench-object-store: $(VENV)/.stamp-test  ## time a far S3 server against pylance, count requests; BENCH_FLAGS='--drivers --only NAME --delay-ms 50'
-	$(PY) -m tests.benchmarks.object_store $(BENCH_FLAGS)
-
-bench-index: $(VENV)/.stamp-test  ## time indices against pylance, cold, warm and far; BENCH_FLAGS='--only scalars|texts|builds|requests|vectors'
-	$(PY) -m tests.benchmarks.index_search $(BENCH_FLAGS)
-
-bench-checksums: $(VENV)/.stamp-test  ## what checksums cost writing, on disk and in memory; BENCH_FLAGS='--bytes N --only NAME'
-	$(PY) -m tests.benchmarks.checksums $(BENCH_FLAGS)
-
-bench-ui: $(VENV)/.stamp-test  ## time the explorer in JupyterLab and Chromium; BENCH_FLAGS='--only NAME --data FOLDER'
-	$(PY) -m tests.benchmarks.ui.explorer_speed $(BENCH_FLAGS)
-
-bench-ui-changes: $(VENV)/.stamp-test  ## time the Changes tab in the same way; BENCH_FLAGS as above
-	$(PY) -m tests.benchmarks.ui.changes_speed $(BENCH_FLAGS)
-
-bench-ui-scale: $(VENV)/.stamp-test  ## waiting, freezes and memory of the explorer on large datasets; BENCH_FLAGS as above
-	$(PY) -m tests.benchmarks.ui.scale $(BENCH_FLAGS)
-
-bench-spark: $(VENV)/.stamp-test  ## time Spark's verbs against df.write.parquet; BENCH_FLAGS='--rows N'
-	$(PY) -m tests.benchmarks.spark $(BENCH_FLAGS)
-
-bench-spark-scale: $(VENV)/.stamp-test  ## plan time, memory and cost per task at 100, 10,000 and 100,000 fragments
-	$(PY) -m tests.benchmarks.spark_scale $(BENCH_FLAGS)
+bench: $(VENV)/.stamp-test  ## measure, beside pylance; NAME=read, BENCH_FLAGS='--only NAME'; NAME=--help lists the names
+	$(PY) -m tests.benchmarks $(or $(NAME),tables) $(BENCH_FLAGS)
 
 race: $(VENV)/.stamp-test  ## 8 processes, ours and pylance's, commit 2,000 times to one dataset
 	$(PY) -m tests.concurrency.processes $(or $(COMMITS),250) --ours 4 --pylance 4 --keep
@@ -296,19 +232,13 @@ mutation: $(VENV)/.stamp-test  ## change expressions of the engine and see wheth
 differential-planted: $(VENV)/.stamp-test  ## how soon the differential cases find each of some planted defects
 	$(PY) -m tests.differential.planted
 
-conflict-grid: $(VENV)/.stamp-test  ## print which changes get along with which others, as one table
-	@$(PY) -m tests.support.print_grid
+reference: $(VENV)/.stamp-test  ## write the generated pages of notebooks/reference
+	$(PY) -m tests.support.reference_pages
 
-capabilities: $(VENV)/.stamp-test  ## write the generated tables of the documentation
-	$(PY) -m tests.support.capabilities
-
-notebooks: $(VENV)/.stamp-test  ## run all notebooks and save them with their outputs
+notebooks: $(VENV)/.stamp-test  ## run all notebooks and save them with their outputs; NOTEBOOKS=03
 	$(PY) -m tests.support.notebooks $(NOTEBOOKS)
 
-test-notebooks-browser: $(VENV)/.stamp-test  ## run all notebooks in a real JupyterLab; NOTEBOOKS=03, FLAGS=--without-java
-	$(PY) -m tests.support.notebooks_in_browser $(FLAGS) $(NOTEBOOKS)
-
-screenshot: $(VENV)/.stamp-test  ## take the README's picture of the explorer (needs Chromium)
+screenshot: $(VENV)/.stamp-test  ## take the README's moving picture of the explorer (needs Chromium)
 	$(PY) -m tests.support.screenshot
 
 protos: $(VENV)/.stamp-test  ## compile protos/ into lance_nb/_pb

@@ -17,6 +17,7 @@ import pytest
 from tests.house import (
     asset_rules,
     code_rules,
+    document_rules,
     name_rules,
     safety_rules,
     security_table,
@@ -403,16 +404,55 @@ def test_mutants_that_no_test_can_kill_are_lines_of_the_package() -> None:
         assert after != before
 
 
-def test_top_level_has_no_folder_of_its_own_making() -> None:
+@pytest.fixture(scope="module")
+def files() -> list[str]:
+    """Return the paths of all files that are not ignored."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout: ignored folders cannot be told from ours")
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
+    return [path for path in listed.stdout.splitlines() if (ROOT / path).exists()]
 
-    assert list(tree_rules.top_folders(listed.stdout.splitlines())) == []
+
+def test_top_level_has_no_folder_of_its_own_making(files: list[str]) -> None:
+    assert list(tree_rules.top_folders(files)) == []
     assert list(tree_rules.top_folders(["docs/index.md", "README.md"]))
+
+
+def test_documents_name_files_and_targets_that_exist(
+    sources: list[Source], files: list[str]
+) -> None:
+    targets = document_rules.makefile_targets((ROOT / "Makefile").read_text("utf-8"))
+    offences = [
+        offence
+        for source in sources
+        for offence in document_rules.missing_references(source, files, targets)
+    ]
+    assert not offences, "\n".join(offences)
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "offence"),
+    [
+        ("README.md", "[a](notebooks/gone.md)", "no file notebooks/gone.md"),
+        ("README.md", "[a](notebooks/a.md#x), [b](https://x.org/y), [c](#z)", ""),
+        ("notebooks/a.md", "[a](../README.md) and [b](a.md)", ""),
+        ("notebooks/a.md", "[a](README.md)", "no file README.md"),
+        ("notebooks/a.md", "`lance_nb/gone.py` of a user", ""),
+        ("README.md", "`make lab` and `make labs ROWS=1`", "no target 'labs'"),
+        ("ARCHITECTURE.md", "`table/scan.py`, `lance_nb/table`, `plan.py`", "folder plan.py"),
+        ("ARCHITECTURE.md", "`table/scan.py`, `model.py`: rows; `table`", ""),
+        ("ARCHITECTURE.md", "`table/<name>.py`, `tests/<name>_test.py`", "folder tests/<name>_te"),
+    ],
+)
+def test_a_reference_to_what_does_not_exist_is_seen(path: str, line: str, offence: str) -> None:
+    files = ["README.md", "notebooks/a.md", "lance_nb/table/scan.py", "lance_nb/table/model.py"]
+    targets = document_rules.makefile_targets("lab: x  ## y\n\techo a: b\n")
+    offences = list(document_rules.missing_references(Source(path, line), files, targets))
+    assert len(offences) == bool(offence)
+    assert offence in "".join(offences)
 
 
 def test_house_reads_what_people_write_and_nothing_else(sources: list[Source]) -> None:

@@ -73,6 +73,11 @@ def test_the_tiers_of_the_makefile_are_these():
     assert set(re.findall(r"-m (ui|spark)\b", makefile)) == {"ui", "spark"}
 
 
+def test_pull_requests_run_the_command_of_ci_which_is_make_test():
+    assert "run: .ci/run\n" in (ROOT / ".github/workflows/test.yml").read_text()
+    assert re.search("^make test ", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+
+
 def test_every_marker_of_a_tier_is_known_here(pytestconfig):
     registered = {line.split(":")[0] for line in pytestconfig.getini("markers")}
     assert set(MARKERS) <= registered

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-# How much more than in CI to test: `make test-interop-large` sets it.
+# How much more than in CI to test: `make test-interop SIZE=100` sets it.
 SCALE = float(os.environ.get("LANCE_NB_TEST_SCALE", "1"))
 ROUNDS = max(1, round(SCALE))
 SIZES = (0, 1, 2, 7, 1023, 1024, 1025, 4095, 4097, 20_000)

@@ -1,7 +1,7 @@
 """The recorded answers that unit tests replay are those that pylance gives.
 
 Each run asks a third of the questions: the release of pylance is pinned, so its answers change with
-the pin, and then many do. ``make test-interop-large`` asks all.
+the pin, and then many do. ``make test-interop SIZE=100`` asks all.
 """
 
 from __future__ import annotations

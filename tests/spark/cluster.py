@@ -1,6 +1,6 @@
 """A standalone master with two workers, and every verb on it: the same as the local engine does.
 
-``make test-spark-cluster`` runs it, with five million rows; ``ROWS=100000`` is a quick look. The
+``python -m tests.spark.cluster 5000000`` runs it; 100000 rows are a quick look. The
 cluster comes from the pip package, its files go to a temporary folder, and one executor is killed
 in the middle of an append.
 """

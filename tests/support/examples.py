@@ -1,7 +1,7 @@
 """How many examples a property is tried on: in CI a fixed choice, in a larger run others, and more.
 
-The same examples each time, so that a change is judged by what it changes. ``make test-properties``
-looks for new ones.
+The same examples each time, so that a change is judged by what it changes.
+``make test-fast SIZE=100`` looks for new ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-# How much more than in CI to try: `make test-properties` sets it.
+# How much more than in CI to try: `make test-fast SIZE=100` sets it.
 SCALE = float(os.environ.get("LANCE_NB_TEST_SCALE", "1"))
 USUAL = 50
 

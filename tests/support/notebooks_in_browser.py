@@ -1,4 +1,4 @@
-"""The notebooks in a real JupyterLab, as a person runs them: ``make test-notebooks-browser``.
+"""The notebooks in a real JupyterLab, as a person runs them.
 
 Each is opened, *Run All Cells* is chosen, and when the last cell is done no output may be an error,
 every view must be alive, the console silent, and nothing may have been asked from another machine.

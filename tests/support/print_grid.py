@@ -1,4 +1,4 @@
-"""Print the conflict grid of all operations as one table: ``make conflict-grid``.
+"""Print the conflict grid of all operations as one table.
 
 ``python -m tests.support.print_grid --write`` also writes tests/golden/conflict_grid.txt anew, with
 which ``tests/unit/transactions/test_conflict_grid`` compares the code.

@@ -70,7 +70,7 @@ def moto() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def s3_endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The S3 server: moto, or a Ceph that is started for the run (``make test-ceph``)."""
+    """The S3 server: moto, or a Ceph that is started for the run (S3_SERVER=ceph)."""
     if os.environ.get("S3_SERVER") != "ceph":
         yield request.getfixturevalue("moto")
         return

@@ -1,4 +1,4 @@
-"""The folder that Binder builds from; `make test-binder` builds it for real."""
+"""The folder that Binder builds from; build_as_binder.sh builds it for real."""
 
 from __future__ import annotations
 
