@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+import lance_nb
 from tests.house import (
     asset_rules,
     code_rules,
+    dead_names,
     document_rules,
     name_rules,
     safety_rules,
@@ -335,6 +337,37 @@ def test_import_of_a_leaf_past_its_registry_is_seen(text: str) -> None:
     assert list(tree_rules.only_registries_import_leaves([Source(MODULE, text)]))
     registry = Source("lance_nb/encodings/registry.py", text)
     assert not list(tree_rules.only_registries_import_leaves([registry]))
+
+
+def test_every_name_of_the_package_is_used(sources: list[Source]) -> None:
+    offences = list(dead_names.dead_names(sources, lance_nb.__all__))
+
+    assert not offences, "\n".join(offences)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("def f(): return f()", 1),
+        ("def f(): 'See f.'", 1),
+        ("LIMIT = 3", 1),
+        ("class C:\n    def m(self): ...\nc = C()\nc", 1),
+        ("class C:\n    def do_GET(self): ...\nC", 0),
+        ("def f(): ...\nf()", 0),
+        ("def read(): ...\nclass LanceDataset:\n    def m(self): read()", 0),
+        ("class C:\n    def _bind_x(self): ...\nC[f'_bind_{z}']()", 0),
+        ("@register('x')\ndef f(): ...", 0),
+        ("def used(): ...\ndef exported(): ...\ndef lost(): ...", 1),
+    ],
+)
+def test_a_name_that_nothing_uses_is_seen(text: str, number: int) -> None:
+    sources = [
+        Source(MODULE, text),
+        Source("lance_nb/table/other.py", "from lance_nb.table.scan import used"),
+        Source("tests/test_scan.py", "from lance_nb.table.scan import f, LIMIT\nf().m(LIMIT)"),
+    ]
+    offences = list(dead_names.dead_names(sources, {"LanceDataset", "exported"}))
+    assert len(offences) == number
 
 
 def test_the_security_table_names_every_place_and_what_exists(sources: list[Source]) -> None:

@@ -48,7 +48,7 @@ from lance_nb.encodings.kernels import compiled
 assert lance_nb.__file__.startswith(sys.argv[1]), lance_nb.__file__
 texts = [f"the quick brown fox number {i}" for i in range(5000)]
 table = pa.table({"n": range(5000), "text": texts, "list": [[i, None] for i in range(5000)]})
-print(compiled.is_available(), lance_nb.write_dataset(table, sys.argv[2]).to_table() == table)
+print(compiled.loops is not None, lance_nb.write_dataset(table, sys.argv[2]).to_table() == table)
 """
 
 

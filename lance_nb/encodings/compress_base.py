@@ -23,7 +23,6 @@ from lance_nb._pb import encodings21
 from lance_nb.encodings.base import (
     Bytes,
     ChunkBuffer,
-    Chunks,
     DataBlock,
     FixedWidth,
     Ints,
@@ -110,10 +109,6 @@ class CompressedChunks:
     encoding: encodings21.CompressiveEncoding
     buffers: tuple[Parts, ...]
     num_values: Ints
-
-    def to_chunks(self) -> Chunks:
-        """Return the chunks as a decoder wants them."""
-        return Chunks(tuple(buffer.joined() for buffer in self.buffers), self.num_values)
 
 
 def uniform_counts(num_values: int, per_chunk: int) -> Ints:

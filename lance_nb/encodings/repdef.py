@@ -59,7 +59,7 @@ _LISTS: dict[int, tuple[bool, bool]] = {
     encodings21.REPDEF_NULL_AND_EMPTY_LIST: (True, True),
 }
 _LEVELS: dict[int, int] = _ITEMS | {layer: sum(takes) for layer, takes in _LISTS.items()}
-LEVEL_MAX = 0xFFFF
+
 LAYERS_MAX = 120
 _PASSES_MAX = 4
 Marks = npt.NDArray[np.uint8]

@@ -4,7 +4,7 @@ Versions share most of their fragments, byte for byte. What a version has in com
 read before (``TotalsMemo``) is compared, but neither parsed nor counted again, so a history of
 10,000 versions costs little more than reading its bytes.
 
-``parse_summary`` returns what a list of versions shows; it decodes no schema and no fragment.
+``parse_summary_tail`` returns what a list of versions shows; it decodes no schema and no fragment.
 ``ManifestFiles`` returns the files that each version refers to: data files, deletion files,
 overlays, external row ids of old protos (``Manifest.fragments``), ``Manifest.transaction_file``,
 and the uuids of ``IndexSection``.
@@ -124,16 +124,6 @@ class ManifestSummary(NamedTuple):
         if self.timestamp_ns is None:
             return None
         return _EPOCH + timedelta(microseconds=self.timestamp_ns // 1000)
-
-
-def parse_summary(
-    data: bytes | memoryview, path: str, memo: TotalsMemo | None = None
-) -> ManifestSummary:
-    """Parse a whole manifest file. Raises CorruptFileError."""
-    summary = parse_summary_tail(data, len(data), path, memo)
-    if isinstance(summary, int):
-        raise CorruptFileError(path, None, f"{summary} bytes", f"{len(data)} bytes")
-    return summary
 
 
 def parse_summary_tail(

@@ -357,11 +357,6 @@ def require_exclusive(place: str, target: ProbeFolder) -> None:
         )
 
 
-def forget_probes() -> None:
-    """Forget the results of all probes: the next commit probes again."""
-    _faults.clear()
-
-
 def find_fault(target: ProbeFolder) -> str:
     """Return what is wrong with a store, "" when nothing is.
 

@@ -61,15 +61,6 @@ def list_tags(root: Store) -> dict[str, Tag]:
     return {name: read_tag(root, name) for name in tag_names(root)}
 
 
-def readable_tags(root: Store) -> dict[str, Tag]:
-    """Read the tags as ``list_tags`` does, but leave out those whose file is damaged or gone."""
-    tags = {}
-    for name in tag_names(root):
-        with suppress(FormatError, NotFoundError):
-            tags[name] = read_tag(root, name)
-    return tags
-
-
 def list_branches(root: Store) -> dict[str, Branch]:
     """Read every branch, sorted by name. Main has no file and is not listed."""
     return {name: read_branch(root, name) for name in branch_names(root)}

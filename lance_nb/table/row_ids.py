@@ -140,17 +140,6 @@ def _of_ids(snapshot: Snapshot, row_ids: U64s) -> Ints:
     return positions
 
 
-def positions_of_addresses(
-    snapshot: Snapshot, addresses: Sequence[int] | pa.Array | np.ndarray
-) -> Ints:
-    """Return the positions of row addresses; rows that are deleted are left out.
-
-    Raises InvalidInputError for an address in a fragment that does not exist.
-    """
-    positions = _of_addresses(snapshot, as_u64(addresses, "row addresses"))
-    return positions[positions >= 0]
-
-
 def _of_addresses(snapshot: Snapshot, addresses: U64s) -> Ints:
     """Return the position of each row address, -1 for one of a row that is not there."""
     owners = (addresses >> _ADDRESS_SHIFT).astype(np.int64)

@@ -45,7 +45,6 @@ from lance_nb.transactions.operations.update import Update, UpdateMode
 from lance_nb.value_classes import dataclass
 
 _ONE_FILE = 1 << 62
-_LEGACY = "0.1"
 
 
 def write_columns(

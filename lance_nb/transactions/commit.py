@@ -5,8 +5,8 @@ rebase ours over them; build the next manifest; write the ``.txn`` file; create 
 A writer that finds the slot taken by somebody else starts again from the new version, after a wait.
 
 Exactly once: a transaction is known by its uuid. Whoever commits the same transaction again, after
-an unknown outcome or a restart, gets the version it made the first time. ``find_transaction`` and
-``find_committed`` only look for it.
+an unknown outcome or a restart, gets the version it made the first time. ``find_transaction``
+only looks for it.
 
 Our own processes on one local disk take turns, attempt by attempt: of those that race for a slot
 one would win, and the others would have waited for the disk in vain. Safety does not depend on it.
@@ -449,19 +449,6 @@ def find_transaction(place: CommitPlace, uuid: str, since: int = 0) -> int | Non
         if stored_uuid == uuid:
             return name.version
     return None
-
-
-def find_committed(place: CommitPlace, transaction: Transaction) -> Committed | None:
-    """Return the version that a transaction made since its read version, None if it has not."""
-    version = find_transaction(place, transaction.uuid, transaction.read_version)
-    if version is None and transaction.operation.arm == "clone":
-        version = find_transaction(place, transaction.uuid)  # a clone keeps its source's number
-    if version is None:
-        return None
-    source = VersionSource(place.slots, place.locations)
-    source.head(version)
-    parsed = source.load(version)
-    return Committed(parsed.manifest, parsed.indices, source.transaction(version))
 
 
 # --- several appends as one version ---------------------------------------------------------------

@@ -21,10 +21,10 @@ from lance_nb.encodings.base import (
     VariableWidth,
     Wanted,
 )
-from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from tests.benchmarks.timing import best, timed
 from tests.property.encodings import reference_encoders as ref
+from tests.support.compiled_forms import Form, forced
 
 OPTIONS = {"--repeat": {"type": int, "default": 7}}
 VALUES = 1 << 20

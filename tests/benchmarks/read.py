@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 import lance_nb
-from lance_nb.encodings.kernels.compiled import Form, forced, is_available
+from lance_nb.encodings.kernels import compiled
 from tests.benchmarks.stored import DATA, write_once
 from tests.benchmarks.timing import ONLY, Comparison, compare, table
+from tests.support.compiled_forms import Form, forced
 
 OPTIONS = {"--rows": {"type": int, "default": 10_000_000}, "--only": ONLY}
 SEED = 11
@@ -286,7 +287,7 @@ def run(options: Namespace) -> None:
         if options.only not in name:
             continue
         goal = COMPILED_GOALS.get(name)
-        if goal is None or not is_available():
+        if goal is None or compiled.loops is None:
             rows.append(measure())
             continue
         rows.append(replace(measure(), goal=goal))

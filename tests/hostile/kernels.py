@@ -101,8 +101,8 @@ def _load(built: Path) -> None:
 
 def _run(cases: int, seed: int, seconds: float) -> None:
     from lance_nb.encodings.kernels import compiled
-    from lance_nb.encodings.kernels.compiled import Form
     from tests.property.encodings.loop_cases import CASES, outcome
+    from tests.support.compiled_forms import Form
 
     if compiled.loops is not sys.modules[NAME]:
         raise SystemExit("the sanitized build is not in use")

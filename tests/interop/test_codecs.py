@@ -16,9 +16,9 @@ from lance_nb.encodings.base import (
     VariableWidth,
     single_chunk,
 )
-from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from tests.interop.container import Page, arms, mini_blocks, read_columns
+from tests.support.compiled_forms import Form, forced
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop

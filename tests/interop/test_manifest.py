@@ -20,7 +20,7 @@ from lance_nb.format.fragment import InlineSequence
 from lance_nb.format.index_metadata import build_index_section, parse_index_section
 from lance_nb.format.layout import NamingScheme, list_versions
 from lance_nb.format.manifest import Manifest, parse_manifest
-from lance_nb.format.manifest_history import TotalsMemo, parse_summary
+from lance_nb.format.manifest_history import TotalsMemo, parse_summary_tail
 from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.format.transaction_summary import summarize_transaction
@@ -92,10 +92,10 @@ def test_counts_and_times_equal_those_of_pylance(history: Path):
     memo = TotalsMemo()
     expected = lance.dataset(history).versions()
     for (data, parsed), version in zip(manifests(history), expected, strict=True):
-        summary = parse_summary(data, "", memo)
+        summary = parse_summary_tail(data, len(data), "", memo)
         assert summary.version == version["version"]
         assert summary.totals.to_metadata() == version["metadata"]
-        assert summary == parse_summary(data, "")
+        assert summary == parse_summary_tail(data, len(data), "")
         local = parsed.timestamp.astimezone().replace(tzinfo=None)
         # pylance computes the microseconds with floats, which may lose one.
         assert abs(local - version["timestamp"]) <= timedelta(microseconds=1)
@@ -400,7 +400,7 @@ def test_damage_of_real_manifests_never_escapes(history: Path, eventful: Any):
                 parsed.fragments.counts()
                 parsed.schema.to_arrow()
                 list(parsed.fragments)
-                parse_summary(broken, "x")
+                parse_summary_tail(broken, len(broken), "x")
                 if parsed.transaction_section is not None:
                     summarize_transaction(parsed.transaction_section.data)
                 if parsed.index_section is not None:

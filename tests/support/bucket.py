@@ -62,6 +62,6 @@ def bucket_in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     )
     for name in ("get", "get_ranges", "head", "put", "list_with_delimiter"):
         made.watch(monkeypatch, name)
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()
     yield made
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()

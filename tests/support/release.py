@@ -49,7 +49,7 @@ assert ds.count_rows() == 4990
 assert ds.to_table(filter="id = 20")["text"].to_pylist() == ["changed"]
 assert lance_nb.dataset(uri, version=1).to_table() == table
 assert ds.verify().ok
-print("compiled" if compiled.is_available() else "numpy")
+print("compiled" if compiled.loops else "numpy")
 """
 # What the engine's unit tests import besides lance_nb.
 TEST_TOOLS = ("pytest>=9", "hypothesis>=6.100", "pandas>=2.2", "aiohttp", "s3fs", "tzdata")

@@ -8,7 +8,7 @@ Source: ``lance.fragment.write_fragments`` and ``LanceFragment`` of pylance 14.0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,7 +63,6 @@ from lance_nb.transactions.schema_change import extend_schema
 from lance_nb.transactions.transaction import Transaction
 
 _ONE_FILE = 1 << 62
-BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def write_fragments(

@@ -5,15 +5,12 @@ a C compiler works and is slower; so does one that lacks a loop, because it was 
 older source. Callers look at ``loops`` at each call and have a numpy form
 beside, which gives the same values and errors.
 
-Limits: decided once per process, when this module is imported; ``forced`` is for one thread.
+Limits: decided once per process, when this module is imported.
 """
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
-from enum import Enum
 from types import ModuleType
 
 _LOOPS = (
@@ -23,13 +20,6 @@ _LOOPS = (
     "select_symbols", "table_sums", "unpack_bits", "unpack_level_chunks", "unpack_levels",
     "walk_entries",
 )  # fmt: skip
-
-
-class Form(Enum):
-    """Which form of a loop runs."""
-
-    COMPILED = "compiled where the extension was built"
-    NUMPY = "numpy"
 
 
 def _load() -> ModuleType | None:
@@ -42,22 +32,4 @@ def _load() -> ModuleType | None:
     return _compiled if all(hasattr(_compiled, name) for name in _LOOPS) else None
 
 
-_built = _load()
-loops = _built
-
-
-def is_available() -> bool:
-    """Tell whether the extension was built."""
-    return _built is not None
-
-
-@contextlib.contextmanager
-def forced(form: Form) -> Iterator[None]:
-    """Use ``form`` inside a ``with`` block: for tests and benchmarks."""
-    global loops  # noqa: PLW0603
-    before = loops
-    loops = _built if form is Form.COMPILED else None
-    try:
-        yield
-    finally:
-        loops = before
+loops = _load()

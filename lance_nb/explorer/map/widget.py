@@ -121,7 +121,8 @@ from lance_nb.explorer.stage.staging_area import staging_area_of
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.storage.private_folder import cache_folder
 
-COMPONENTS, NEIGHBOURS = LAYOUTS = ("components", "neighbours")
+NEIGHBOURS = "neighbours"
+LAYOUTS = ("components", NEIGHBOURS)
 STORED = "column:"
 FITTED = STEPS * 2 // 3  # what computing a layout takes of the steps; placing has the rest
 MAX_KEPT = 3

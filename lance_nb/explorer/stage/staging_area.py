@@ -372,10 +372,5 @@ def staging_area_of(dataset: LanceDataset) -> StagingArea:
     return area
 
 
-def forget_staging_area(uri: str) -> None:
-    """Forget the cards of a dataset that no longer exists, without touching a file."""
-    _AREAS.pop(_key(uri), None)
-
-
 def _key(uri: str) -> str:
     return uri if "://" in uri else str(Path(uri).absolute())

@@ -50,7 +50,6 @@ from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.scan_tasks import counts_of, num_live_rows
 
 MAX_BINS = 4096
-COLUMNS = ("id", "count", "rows", "deleted", "bytes", "files", "covered")
 
 Values = npt.NDArray[np.float64]
 MAX_PIXELS = 262_144

@@ -31,7 +31,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -56,7 +55,7 @@ _NGRAM_MAX = 64
 _WORD_BLANKS = "[\t\n\x0c\r ]+"
 # Letters that do not decompose into ASCII, each followed by what it is folded to.
 _FOLDED = "ÆAE ÐD ØO ÞTH ßss æae ðd øo þth ĐD đd ĦH ħh ıi ĸk ŁL łl ŊN ŋn ŒOE œoe ŦT ŧt ẞSS"
-U32s = npt.NDArray[np.uint32]
+
 
 FOLDED: dict[str, str] = {word[0]: word[1:] for word in _FOLDED.split()}
 """Letters, and what ASCII folding makes of them."""

@@ -288,8 +288,6 @@ def _refs(records: dict[str, dict[str, Any]], keys: tuple[str, str]) -> pa.Table
     )
 
 
-# The offset before the first version.
-WHOLE = -1
 # Operations that change no rows; they may change columns.
 _NO_ROWS = QUIET | {"Merge", "Project"}
 _FEED = (TYPE, VERSION, TIME)

@@ -29,8 +29,6 @@ from lance_nb.transactions.branch_merge.merge_base import Ends, Side
 from lance_nb.transactions.branch_merge.schemas import MergedSchema
 from lance_nb.value_classes import dataclass
 
-NO_ROWS: Ints = np.empty(0, np.int64)
-
 
 @dataclass(frozen=True, slots=True)
 class Matches:

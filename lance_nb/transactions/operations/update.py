@@ -17,7 +17,7 @@ Source: message ``Transaction.Update`` of lance.table; field 9 is the older form
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from enum import StrEnum
 from typing import ClassVar
 
@@ -222,11 +222,3 @@ def _brings_all_row_ids(fragment: Fragment) -> bool:
     if not isinstance(fragment.row_ids, InlineSequence):
         return False
     return row_ids_of(fragment).num_rows == fragment.physical_rows
-
-
-def with_deletions(
-    update: Update, fragments: tuple[Fragment, ...], removed_ids: tuple[int, ...]
-) -> Update:
-    """Return the update with other deletion files, and more fragments removed."""
-    removed = (*update.removed_fragment_ids, *removed_ids)
-    return replace(update, updated_fragments=fragments, removed_fragment_ids=removed)

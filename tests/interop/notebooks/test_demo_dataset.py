@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import lance_nb
-from lance_nb.magic.demo import BAD_ROWS, BAD_VERSION
+from lance_nb.magic.demo import BAD_ROWS
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
+BAD_VERSION = 16  # the import of week 45
 TAGS = {"raw-import": 2, "training-v1": 9, "week-47": 20, "reviewed": 26}
 BRANCHES = {"relabel": 9, "augmented": 13, "captions": 22}
 

@@ -37,7 +37,6 @@ from lance_nb.encodings.kernels import (
     table_sums,
     zip_entries,
 )
-from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.kernels.zip_entries import EntryFormat
 from lance_nb.encodings.registry import codecs
 from lance_nb.encodings.statistics import Measured
@@ -49,6 +48,7 @@ from tests.property.encodings.reference_encoders import (
     variable_block,
     variable_chunk,
 )
+from tests.support.compiled_forms import Form, forced
 
 Rng = np.random.Generator
 LAYERS = (

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from tests.property.encodings import reference_encoders as ref
+from tests.support.compiled_forms import Form, forced
 from tests.support.examples import examples
 
 COUNTS = st.lists(st.integers(0, 40), min_size=1, max_size=8)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.encodings.kernels import compiled
-from lance_nb.encodings.kernels.compiled import Form
 from tests.property.encodings.loop_cases import CASES, outcome
+from tests.support.compiled_forms import Form
 
 
-@pytest.mark.skipif(not compiled.is_available(), reason="the extension was not built")
+@pytest.mark.skipif(compiled.loops is None, reason="the extension was not built")
 @pytest.mark.parametrize("name", CASES)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_both_forms_agree(name: str, seed: int) -> None:

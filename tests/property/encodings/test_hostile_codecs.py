@@ -15,10 +15,10 @@ from google.protobuf.message import DecodeError
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import FixedWidth, VariableWidth
-from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import LanceError
 from tests.property.encodings import reference_encoders as ref
+from tests.support.compiled_forms import Form, forced
 from tests.support.damaged_chunks import damaged_bytes, damaged_chunks
 
 ROUNDS = 250

@@ -13,10 +13,10 @@ from lance_nb.encodings.base import FixedWidth, VariableWidth
 from lance_nb.encodings.distinct_values import Worth, numbered
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import compiled
-from lance_nb.encodings.kernels.compiled import Form, forced
+from tests.support.compiled_forms import Form, forced
 
 OPTIONS = EncodingOptions(file_version=(2, 2))
-needs_extension = pytest.mark.skipif(not compiled.is_available(), reason="was not built")
+needs_extension = pytest.mark.skipif(compiled.loops is None, reason="was not built")
 
 
 def words(values: np.ndarray) -> FixedWidth:

@@ -12,7 +12,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import lance_nb
-from lance_nb.explorer.stage.staging_area import forget_staging_area
+from lance_nb.explorer.stage import staging_area
 
 Lance = Callable[[str], Any]
 
@@ -55,7 +55,7 @@ def uri(written: Path, tmp_path: Path) -> Iterator[str]:
     """
     kept = shutil.copytree(written, tmp_path / "kept")
     yield str(written)
-    forget_staging_area(str(written))
+    staging_area._AREAS.clear()
     shutil.rmtree(written)
     shutil.copytree(kept, written)
 

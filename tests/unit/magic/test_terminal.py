@@ -16,7 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.stage.staging_area import forget_staging_area
+from lance_nb.explorer.stage import staging_area
 from lance_nb.magic.command_line import COMMANDS, main
 from lance_nb.magic.registry import VERBS
 from lance_nb.magic.verb import one_line
@@ -55,7 +55,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def evil(written: Path, tmp_path: Path) -> Iterator[str]:
     copy = shutil.copytree(written, tmp_path / written.name)
     yield str(copy)
-    forget_staging_area(str(copy))
+    staging_area._AREAS.clear()
 
 
 LINES: dict[str, tuple[list[str], ...]] = {

@@ -229,11 +229,11 @@ def test_the_bucket_of_a_path():
 
 @pytest.fixture
 def store():
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()
     clear("probe")
     yield MemoryStore("probe")
     clear("probe")
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()
 
 
 def scratch(store: MemoryStore, create=None) -> ProbeFolder:
@@ -411,9 +411,9 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         ("before", None), ("after", None),
     ):  # fmt: skip
         monkeypatch.setattr(Cloud, name, value)
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()
     yield f"{request.param}://bucket{next(_NUMBERS)}/table.lance"
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()
 
 
 def once(action: Callable[[str], None]) -> Callable[[str], None]:

@@ -99,7 +99,7 @@ class _BusyError(OSError):
 
 
 def test_a_store_that_is_busy_with_the_object_is_asked_again(monkeypatch: pytest.MonkeyPatch):
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()
     waits: list[float] = []
     monkeypatch.setattr("time.sleep", waits.append)
     driver = _Refusing([_BusyError("409"), _BusyError("409")])
@@ -133,7 +133,7 @@ def test_a_change_whose_reply_was_lost_is_of_unknown_outcome(scheme: str):
 
 
 def test_secrets_stay_out_of_errors_of_commits(monkeypatch: pytest.MonkeyPatch):
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()
     store = _failing_store(monkeypatch)
     with pytest.raises(StorageError) as caught:
         store.write_if_absent("_versions/1.manifest", b"x")

@@ -36,7 +36,7 @@ S3 = {"key": "k" * 20, "secret": CANARY, "region": "us-east-1"}
 
 @pytest.fixture(autouse=True)
 def _forget_probes() -> None:
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()
 
 
 class TestMemory(StoreTests):

@@ -23,10 +23,10 @@ ACCOUNT_KEY = "c2VjcmV0LWtleS1vZi10aGUtYWNjb3VudA=="
 
 @pytest.fixture
 def cloud() -> Iterator[FakeCloud]:
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()
     with fake_cloud() as made:
         yield made
-    conditional_put.forget_probes()
+    conditional_put._faults.clear()
 
 
 def options_of(scheme: str, cloud: FakeCloud) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from lance_nb.errors import (
     RefConflictError,
     RefNotFoundError,
 )
-from lance_nb.format.layout import branch_path, tag_path
+from lance_nb.format.layout import branch_path
 from lance_nb.format.refs import Branch, Tag
 from lance_nb.storage.local import LocalStore
 from lance_nb.table.refs import (
@@ -23,7 +23,6 @@ from lance_nb.table.refs import (
     list_tags,
     read_branch,
     read_tag,
-    readable_tags,
     resolve,
     tag_names,
     unfinished_problem,
@@ -179,17 +178,6 @@ def test_a_record_whose_file_is_misspelled_is_reported_the_same_by_list_and_by_n
         assert f"rename it to {name}.json" in found.value.advice
     with pytest.raises(RefNotFoundError, match="does not exist"):
         read(store, "nothing")
-
-
-def test_tags_that_cannot_be_read_are_left_out():
-    store = copy_to_memory("history")
-    whole = list_tags(store)
-    assert readable_tags(store) == whole
-    name = next(iter(whole))
-    store.write(tag_path(name), b"damaged")
-    assert readable_tags(store) == {key: one for key, one in whole.items() if key != name}
-    with pytest.raises(CorruptFileError):
-        list_tags(store)
 
 
 def test_a_branch_without_a_version_is_unfinished():

@@ -14,7 +14,6 @@ from lance_nb.table.row_ids import (
     as_u64,
     choose_positions,
     live_offsets,
-    positions_of_addresses,
     positions_of_ids,
 )
 from tests.golden.copies import (
@@ -35,7 +34,7 @@ def test_ids_and_addresses_of_all_rows_are_their_positions(stores, version):
     said = expected("stable_ids", version)
     everything = list(range(said.num_rows))
     assert positions_of_ids(snapshot, said[ROW_ID]).tolist() == everything
-    assert positions_of_addresses(snapshot, said[ROW_ADDRESS]).tolist() == everything
+    assert choose_positions(snapshot, None, said[ROW_ADDRESS], None).tolist() == everything
 
 
 def test_ids_that_are_gone_are_left_out_and_order_is_kept(stores):
@@ -54,7 +53,7 @@ def test_without_stable_ids_an_id_is_an_address(at):
 
 def test_an_address_in_no_fragment_is_refused(at):
     with pytest.raises(InvalidInputError, match="does not have"):
-        positions_of_addresses(at(2), [1 << 60])
+        choose_positions(at(2), None, [1 << 60], None)
 
 
 @pytest.mark.parametrize("bad", [[-1], [2**64], [1.5, "x"], [[1]], ["a"]])
@@ -104,7 +103,7 @@ def test_rows_that_only_a_damaged_manifest_claims_take_no_memory():
     store.write(path, edited_manifest(bytes(store.read(path)), change))
     snapshot = snapshot_of(store, 1)
 
-    assert positions_of_addresses(snapshot, [3]).tolist() == [3]
+    assert choose_positions(snapshot, None, [3], None).tolist() == [3]
     with pytest.raises(CorruptFileError, match="1099511627776 rows, as the manifest says"):
         live_offsets(snapshot, snapshot.manifest.fragments[0])
 
@@ -115,4 +114,6 @@ def test_an_address_behind_the_last_row_of_a_fragment_is_of_no_row():
     assert fragment.deletion_file is None
     last = fragment.id << 32 | fragment.physical_rows - 1
 
-    assert positions_of_addresses(snapshot, [last, last + 1]).size == 1
+    assert choose_positions(snapshot, None, [last], None).size == 1
+    with pytest.raises(InvalidInputError, match=rf" {last + 1} \(1 of 1 req"):
+        choose_positions(snapshot, None, [last + 1], None)

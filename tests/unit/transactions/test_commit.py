@@ -19,7 +19,7 @@ from lance_nb.errors import (
     TooMuchWriteContentionError,
     VersionNotFoundError,
 )
-from lance_nb.format.layout import DETACHED_BIT, HINT_PATH, ManifestName, NamingScheme
+from lance_nb.format.layout import DETACHED_BIT, HINT_PATH, NamingScheme
 from lance_nb.format.manifest import parse_manifest
 from lance_nb.storage.base import Store
 from lance_nb.table import file_cache
@@ -27,20 +27,15 @@ from lance_nb.table.versions import load_latest, load_version, version_names
 from lance_nb.transactions.commit import (
     commit,
     commit_batch,
-    find_committed,
     find_transaction,
     merge_appends,
 )
-from lance_nb.transactions.new_version import prepare
-from lance_nb.transactions.operation import Built
-from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.operations.delete import Delete
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.transaction import Transaction
 from tests.support.committing import SCHEMA, Table, file_names, fragment
 from tests.support.faulty_store import Crash, Fault, no_faults, on
-from tests.support.versions import Versions
 
 READS = ("read", "read_tail")
 
@@ -474,7 +469,6 @@ def test_a_commit_of_unknown_outcome_that_landed_is_found_by_its_uuid():
         table.commit(transaction)
     table.append(2)
     assert find_transaction(table.sound, transaction.uuid) == 2
-    assert find_committed(table.sound, transaction).version == 2
 
 
 def test_a_commit_of_unknown_outcome_that_did_not_land_can_be_committed_again():
@@ -484,7 +478,7 @@ def test_a_commit_of_unknown_outcome_that_did_not_land_can_be_committed_again():
     table.root.world.plan = on(*MANIFEST, Fault.UNKNOWN_BEFORE, times=DEAD)
     with pytest.raises(CommitStateUnknownError):
         table.commit(transaction)
-    assert find_committed(table.sound, transaction) is None
+    assert find_transaction(table.sound, transaction.uuid) is None
     table.append(1, "other")
     table.root.world.plan = lambda _step: None
     assert table.commit(transaction).version == 3
@@ -614,17 +608,12 @@ def test_a_transaction_is_found_wherever_it_landed():
     made = [table.append(version) for version in (1, 2, 3)]
     for one in (first, *made):
         assert find_transaction(table.sound, one.transaction.uuid) == one.version
-        found = find_committed(table.sound, one.transaction)
-        assert (found.version, found.transaction) == (one.version, one.transaction)
-        assert found.manifest == one.manifest
 
 
 def test_a_transaction_that_did_not_land_is_not_found():
     table = Table()
     table.create()
     assert find_transaction(table.sound, "nobody") is None
-    assert find_committed(table.sound, table.appending(1)) is None
-    assert find_committed(Table().sound, table.appending(1)) is None
 
 
 def test_only_newer_versions_are_read():
@@ -636,44 +625,12 @@ def test_only_newer_versions_are_read():
     assert len([step for step in table.root.steps if step.method == "read"]) == 2
 
 
-def test_versions_before_the_read_version_are_not_read():
-    table = Table()
-    table.create()
-    for version in range(1, 6):
-        table.append(version)
-    before = len(table.root.steps)
-    assert find_committed(table.place, table.appending(5)) is None
-    assert len([step for step in table.root.steps[before:] if step.method == "read"]) == 1
-
-
 def test_a_version_that_cannot_be_read_is_passed_over():
     table = Table()
     made = table.create()
     table.append(1)
     table.inner.write(version_names(table.inner)[-1].path, b"garbage")
     assert find_transaction(table.sound, made.transaction.uuid) == 1
-
-
-def test_a_clone_is_found_although_it_keeps_its_sources_number():
-    """Its version is the one that it was read at, so nothing newer can be its own."""
-    table = Table()
-    for version in range(3):
-        table.append(version) if version else table.create()
-    source = table.sound
-    clone = Table()
-    operation = Clone(is_shallow=True, ref_name=None, ref_version=3, ref_path=source.home.uri)
-    transaction = table.transaction(3, operation)
-    context = Versions(1).context()
-    manifest = replace(context.current, version=3, transaction_file=transaction.file_name)
-    name = ManifestName(3, NamingScheme.V2)
-    written = prepare(clone.inner, Built(manifest, ()), transaction, name)
-    clone.inner.write(name.path, written.data)
-
-    found = find_committed(clone.sound, transaction)
-
-    assert found is not None
-    assert (found.version, found.transaction.uuid) == (3, transaction.uuid)
-    assert find_committed(clone.sound, table.appending(3)) is None
 
 
 def test_a_version_that_vanishes_while_it_is_looked_at_is_passed_over():

@@ -15,7 +15,7 @@ import lance_nb
 from lance_nb.errors import CommitStateUnknownError, StorageError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.storage.local import LocalStore
-from lance_nb.transactions.commit import commit, find_committed
+from lance_nb.transactions.commit import commit, find_transaction
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.deletion_files import write_deletion_file
 from tests.support.committing import Table, environment
@@ -105,7 +105,7 @@ def test_a_folder_that_cannot_be_synced_after_the_link_leaves_our_own_version(
             with pytest.raises(CommitStateUnknownError, match="every reader sees it") as caught:
                 commit(place, transaction, table.options())
             assert (caught.value.transaction_uuid, caught.value.version) == (transaction.uuid, 2)
-    assert find_committed(place, transaction).version == 2
+    assert find_transaction(place, transaction.uuid) == 2
     assert commit(place, transaction, table.options()).version == 2
     assert len(list((tmp_path / "_versions").glob("*.manifest"))) == 2
     assert not list((tmp_path / "_versions").glob(".tmp-*"))

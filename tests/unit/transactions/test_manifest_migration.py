@@ -7,7 +7,7 @@ import pytest
 from lance_nb.errors import CommitConflictError, CommitStateUnknownError
 from lance_nb.format.layout import VERSIONS, NamingScheme, manifest_path, parse_manifest_name
 from lance_nb.table.versions import load_latest, version_names
-from lance_nb.transactions.commit import find_committed
+from lance_nb.transactions.commit import find_transaction
 from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
 from tests.support.committing import Table, file_names
 from tests.support.faulty_store import Crash, Fault, Step, no_faults, on
@@ -177,5 +177,5 @@ def test_a_version_that_is_there_is_not_reported_as_failed_when_looking_for_a_mi
         table.commit(transaction)
     table.root.world.plan = no_faults
     assert (caught.value.transaction_uuid, caught.value.version) == (transaction.uuid, 3)
-    assert find_committed(table.place, transaction).version == 3
+    assert find_transaction(table.place, transaction.uuid) == 3
     assert table.commit(transaction).version == 3

@@ -11,7 +11,6 @@ import pytest
 from lance_nb.encodings.base import FixedWidth, VariableWidth
 from lance_nb.encodings.compression import fsst as fsst_codec
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import CorruptFileError
 from tests.property.encodings.reference_encoders import (
@@ -23,6 +22,7 @@ from tests.property.encodings.reference_encoders import (
     variable_block,
     variable_chunk,
 )
+from tests.support.compiled_forms import Form, forced
 from tests.support.compressing import COMPRESSORS, V2_2, by_value, in_chunks, measured
 
 SYMBOLS = [b"http://", b"www.", b".com", b"e", b"exactly8"]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.encodings.kernels import bitpack
-from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.errors import InternalError
 from tests.property.encodings.reference_encoders import pack_block
+from tests.support.compiled_forms import Form, forced
 
 FORMS = pytest.mark.parametrize("form", [Form.NUMPY, Form.COMPILED], ids=["numpy", "compiled"])
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lance_nb.encodings.kernels import compiled
-from lance_nb.encodings.kernels.compiled import Form, forced
+from tests.support.compiled_forms import Form, forced
 
 ROOT = Path(compiled.__file__).parents[3]
 
@@ -28,7 +28,7 @@ def test_the_form_is_restored_after_forced() -> None:
     with forced(Form.NUMPY):
         assert compiled.loops is None
         with forced(Form.COMPILED):
-            assert (compiled.loops is not None) is compiled.is_available()
+            assert compiled.loops is before
         assert compiled.loops is None
     assert compiled.loops is before
 
@@ -37,18 +37,18 @@ def test_without_the_extension_numpy_does_the_work() -> None:
     code = (
         "import sys; sys.modules['lance_nb.encodings.kernels._compiled'] = None;"
         "from lance_nb.encodings.kernels import compiled;"
-        "print(compiled.loops, compiled.is_available())"
+        "print(compiled.loops)"
     )
-    assert printed(code) == "None False"
+    assert printed(code) == "None"
 
 
 def test_a_machine_of_the_other_byte_order_uses_numpy() -> None:
     code = (
         "import numpy, sys; sys.byteorder = 'big';"
         "from lance_nb.encodings.kernels import compiled;"
-        "print(compiled.loops, compiled.is_available())"
+        "print(compiled.loops)"
     )
-    assert printed(code) == "None False"
+    assert printed(code) == "None"
 
 
 def test_an_extension_of_an_older_source_is_not_used() -> None:
@@ -56,9 +56,9 @@ def test_an_extension_of_an_older_source_is_not_used() -> None:
         "import sys, types; name = 'lance_nb.encodings.kernels._compiled';"
         "sys.modules[name] = types.ModuleType(name);"
         "from lance_nb.encodings.kernels import compiled;"
-        "print(compiled.loops, compiled.is_available())"
+        "print(compiled.loops)"
     )
-    assert printed(code) == "None False"
+    assert printed(code) == "None"
 
 
 def test_every_loop_is_looked_for() -> None:
@@ -74,7 +74,7 @@ def test_importing_the_codecs_does_not_import_compute() -> None:
     assert printed(code) == "[]"
 
 
-needs_extension = pytest.mark.skipif(not compiled.is_available(), reason="no extension built")
+needs_extension = pytest.mark.skipif(compiled.loops is None, reason="no extension built")
 
 
 @needs_extension

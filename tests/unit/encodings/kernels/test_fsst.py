@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.encodings.kernels import fsst
-from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.errors import CorruptFileError
+from tests.support.compiled_forms import Form, forced
 
 RNG = np.random.default_rng(3)
 LENGTHS = RNG.integers(1, 9, 200).astype(np.uint8)

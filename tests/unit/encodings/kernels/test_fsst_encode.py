@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_nb.encodings.kernels import compiled, fsst
+from lance_nb.encodings.kernels import fsst
 from lance_nb.encodings.kernels.fsst import symbol_table
 from lance_nb.encodings.kernels.fsst_encode import (
     LENGTH_SHIFT,
@@ -20,6 +20,7 @@ from lance_nb.encodings.kernels.fsst_encode import (
     to_bytes,
     train,
 )
+from tests.support.compiled_forms import Form, forced
 
 
 def trained(*strings: bytes) -> Matcher:
@@ -106,10 +107,10 @@ def joined(strings: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("kind", STRINGS)
 def test_both_forms_agree_and_the_reader_undoes_them(kind: str) -> None:
     data, offsets = joined(STRINGS[kind])
-    with compiled.forced(compiled.Form.NUMPY):
+    with forced(Form.NUMPY):
         matcher = train(lambda found: encode_symbols(data, offsets, found))
         codes, ends = encode(data, offsets, matcher)
-    with compiled.forced(compiled.Form.COMPILED):
+    with forced(Form.COMPILED):
         same_codes, same_ends = encode(data, offsets, matcher)
     assert codes.tobytes() == same_codes.tobytes()
     assert ends.tolist() == same_ends.tolist()

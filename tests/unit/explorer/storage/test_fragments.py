@@ -14,7 +14,6 @@ from lance_nb.errors import NotFoundError, NotSupportedError
 from lance_nb.explorer.source import fragment_at, stored_source
 from lance_nb.explorer.storage import fragments as bitmaps
 from lance_nb.explorer.storage.fragments import (
-    COLUMNS,
     MAX_BINS,
     deletion_bitmap,
     file_pages,
@@ -25,6 +24,8 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment_list import FragmentCounts
 from tests.support.explorer_datasets import worn_dataset
 from tests.support.fake_dataset import small_dataset
+
+COLUMNS = ("id", "count", "rows", "deleted", "bytes", "files", "covered")
 
 
 def columns(found: Any) -> dict[str, list[float]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.indices.texts.scores import (
     Documents,
     Wanted,
@@ -15,6 +14,7 @@ from lance_nb.indices.texts.scores import (
     documents_with_any,
     factors_of,
 )
+from tests.support.compiled_forms import Form, forced
 
 FORMS = pytest.mark.parametrize("form", [Form.NUMPY, Form.COMPILED], ids=["numpy", "compiled"])
 SEEDS = range(40)

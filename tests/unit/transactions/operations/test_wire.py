@@ -31,7 +31,7 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.project import Project
 from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup, RewrittenIndex
 from lance_nb.transactions.operations.unknown import Unknown
-from lance_nb.transactions.operations.update import Update, UpdateMode, with_deletions
+from lance_nb.transactions.operations.update import Update, UpdateMode
 from lance_nb.transactions.registry import OPERATIONS
 from lance_nb.transactions.transaction import Transaction
 from tests.support.sample_operations import LOG, UNKNOWN_FIELD
@@ -156,11 +156,6 @@ def test_updated_offsets_that_are_no_bitmap_are_refused(data: bytes) -> None:
     )  # fmt: skip
     with pytest.raises((InvalidInputError, CorruptFileError)):
         versions.apply(broken)
-
-
-def test_more_deletions_keep_the_rest_of_an_update() -> None:
-    made = with_deletions(UPDATE, (OLD[1],), (5,))
-    assert made == replace(UPDATE, updated_fragments=(OLD[1],), removed_fragment_ids=(2, 5))
 
 
 @pytest.mark.parametrize("name", ["old_id", "new_id"])
