@@ -1,107 +1,139 @@
 """The README's moving picture of the explorer, taken from the real one: ``make screenshot``.
 
-The page is the one of the browser tests; the dataset is the demo, written anew. The frames are an
-animated PNG, which browsers and GitHub play, and others show as its first frame.
+A person's way through the demo dataset, in JupyterLab and Chromium: a version is chosen, cells
+change, pictures, the map, an edit that is staged and committed. Frames are an animated WebP, whose
+parts Chromium encodes. ``python -m tests.support.screenshot FOLDER`` also keeps each frame as PNG.
 
-Source: the APNG specification (chunks acTL, fcTL and fdAT).
+Source: WebP container specification (chunks VP8X, ANIM and ANMF).
 """
 
 from __future__ import annotations
 
+import base64
 import struct
+import sys
 import tempfile
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Locator, expect
 
-from lance_nb.explorer.app import explore
-from lance_nb.explorer.widget import LanceWidget
-from lance_nb.magic.demo import demo_dataset
+from tests.benchmarks.ui.figures import jupyter_lab
 from tests.house.source import ROOT
-from tests.support.requirements import require_chromium
-from tests.ui.bare_page import BarePage
-from tests.ui.conftest import FLAGS
+from tests.ui.lab_explorer import LabExplorer
 
-PICTURE = ROOT / "notebooks" / "explorer.png"
-SIZE = {"width": 1120, "height": 700}
-
-
-SECONDS = 2.5
-TABS = ("Changes", "Storage", "Branches & tags")
-
-
-def take(dataset: str, picture: Path) -> None:
-    """Open the explorer on a dataset, go through its tabs, and save a frame of each."""
-    LanceWidget.jobs_beside = False  # the page hears answers, not threads
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=require_chromium(), args=FLAGS)
-        page = browser.new_page(viewport=SIZE)
-        BarePage(page, explore(dataset, height=440)).open(style="body { font-size: 13px }")
-        page.locator(".lnb-cell").first.wait_for()
-        page.locator(".lnb-histogram, .lnb-profile, .lnb-cell").first.wait_for()
-        frames = [_settled(page)]
-        for name in TABS:
-            page.get_by_role("tab", name=name).click()
-            page.get_by_role("tabpanel", name=name).wait_for()
-            frames.append(_settled(page))
-        browser.close()
-    picture.write_bytes(animated(frames, SECONDS))
+PICTURE = ROOT / "notebooks" / "explorer.webp"
+WIDTH, HEIGHT = 1200, 840
+QUALITY = 82  # of 100
+SHORT_MS, LONG_MS = 900, 2400
+# Screenshots have no pointer, so one is drawn where the mouse is.
+POINTER = """
+addEventListener("DOMContentLoaded", () => {
+  const pointer = document.createElement("div");
+  pointer.style.cssText = "position:fixed;z-index:99999;width:18px;height:18px;pointer-events:none;"
+    + "border-radius:50%;background:#f5a62366;border:2px solid #d97706;left:-40px";
+  document.body.append(pointer);
+  addEventListener("mousemove", ({ clientX, clientY }) => {
+    pointer.style.left = `${clientX - 11}px`;
+    pointer.style.top = `${clientY - 11}px`;
+  }, true);
+});
+"""
 
 
-def _settled(page: Page) -> bytes:
-    """Return a picture of the page once it stays the same."""
-    before = b""
-    for _ in range(40):
-        page.wait_for_timeout(250)
-        now = page.screenshot()
-        if now == before:
-            break
-        before = now
-    return before
+class Film:
+    """Frames of one page, with their durations; ``folder`` gets each as PNG."""
+
+    def __init__(self, explorer: LabExplorer, folder: Path | None) -> None:
+        self.explorer = explorer
+        self.frames: list[tuple[bytes, int]] = []
+        self._folder = folder
+        self._session = explorer.page.context.new_cdp_session(explorer.page)
+
+    def take(self, duration_ms: int) -> None:
+        """Add a frame once the page stays the same and nothing is under way."""
+        page = self.explorer.page
+        busy = self.explorer.root.locator(".lnb-waiting, .lnb-tool-busy").filter(visible=True)
+        expect(busy).to_have_count(0)
+        before = b""
+        for _ in range(40):
+            page.wait_for_timeout(250)
+            png = page.screenshot()
+            if png == before:
+                break
+            before = png
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            (self._folder / f"{len(self.frames):02}.png").write_bytes(before)
+        reply = self._session.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
+        self.frames.append((base64.b64decode(reply["data"]), duration_ms))
+
+    def click(self, target: Locator, duration_ms: int = LONG_MS) -> None:
+        """Show the pointer on something, click it, and show what comes of it."""
+        target.hover()
+        self.take(SHORT_MS)
+        target.click()
+        self.take(duration_ms)
 
 
-def animated(frames: Sequence[bytes], seconds: float) -> bytes:
-    """Join PNG files of one size into an animated PNG that repeats for ever."""
-    first = _chunks(frames[0])
-    header = next(data for kind, data in first if kind == b"IHDR")
-    parts = [b"\x89PNG\r\n\x1a\n", _chunk(b"IHDR", header)]
-    parts.append(_chunk(b"acTL", struct.pack(">II", len(frames), 0)))
-    number = 0
-    for at, frame in enumerate(frames):
-        chunks = _chunks(frame)
-        if next(data for kind, data in chunks if kind == b"IHDR") != header:
-            raise ValueError("the frames differ in size or colours")
-        control = (number, *struct.unpack(">II", header[:8]), 0, 0, round(seconds * 100), 100, 0, 0)
-        parts.append(_chunk(b"fcTL", struct.pack(">IIIIIHHBB", *control)))
-        number += 1
-        for kind, data in chunks:
-            if kind != b"IDAT":
-                continue
-            if at == 0:
-                parts.append(_chunk(b"IDAT", data))
-            else:
-                parts.append(_chunk(b"fdAT", struct.pack(">I", number) + data))
-                number += 1
-    return b"".join([*parts, _chunk(b"IEND", b"")])
+def shoot(folder: Path | None) -> list[tuple[bytes, int]]:
+    """Open the demo dataset in JupyterLab and return frames and their durations."""
+    with tempfile.TemporaryDirectory() as home, jupyter_lab(Path(home)) as lab:
+        lab.write("demo.ipynb", 'import lance_nb\nlance_nb.explore("data/demo.lance", height=430)')
+        notebook = lab.notebook("demo.ipynb", width=WIDTH, height=HEIGHT, before=POINTER)
+        notebook.command("application:toggle-left-area")
+        notebook.run_all()
+        explorer = LabExplorer(notebook)
+        root = explorer.root
+        expect(explorer.rows.locator(".lnb-profile svg").first).to_be_visible()
+        root.get_by_role("button", name="Details", exact=True).click()
+        film = Film(explorer, folder)
+        film.take(LONG_MS)
+        film.click(explorer.bar(5))
+        film.click(root.get_by_role("tab", name="Changes", exact=True))
+        film.click(root.get_by_role("tab", name="Pictures", exact=True))
+        film.click(root.get_by_role("tab", name="Map", exact=True))
+        explorer.go("main")
+        explorer.tab("Stage")
+        root.get_by_role("button", name="read-only").click()
+        panel = root.locator(".lnb-panel-stage")
+        panel.get_by_label("change", exact=True).select_option("delete")
+        panel.get_by_label("where", exact=True).fill("score > 1")
+        panel.get_by_label("where", exact=True).press("Escape")
+        film.click(panel.get_by_role("button", name="Stage", exact=True))
+        card = panel.locator(".lnb-sg-card").first
+        card.get_by_label("commit message").fill("drop impossible scores")
+        film.click(card.get_by_role("button", name="Commit"), LONG_MS + SHORT_MS)
+        return film.frames
 
 
-def _chunks(png: bytes) -> list[tuple[bytes, bytes]]:
-    found = []
-    at = 8
-    while at < len(png):
-        (size,) = struct.unpack_from(">I", png, at)
-        found.append((png[at + 4 : at + 8], png[at + 8 : at + 8 + size]))
-        at += 12 + size
-    return found
+def animated(frames: Sequence[tuple[bytes, int]], width: int, height: int) -> bytes:
+    """Join still WebP files and their durations into an animated one that repeats for ever."""
+    size = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    parts = [_chunk(b"VP8X", b"\x02\0\0\0" + size), _chunk(b"ANIM", bytes(6))]
+    for webp, duration_ms in frames:
+        images = [_chunk(kind, data) for kind, data in _chunks(webp) if kind in _IMAGES]
+        head = bytes(6) + size + duration_ms.to_bytes(3, "little") + b"\x02"  # opaque
+        parts.append(_chunk(b"ANMF", head + b"".join(images)))
+    body = b"WEBP" + b"".join(parts)
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+_IMAGES = (b"ALPH", b"VP8 ", b"VP8L")
+
+
+def _chunks(webp: bytes) -> Iterator[tuple[bytes, bytes]]:
+    start = 12
+    while start < len(webp):
+        kind, size = struct.unpack_from("<4sI", webp, start)
+        yield kind, webp[start + 8 : start + 8 + size]
+        start += 8 + size + size % 2
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
-    checksum = zlib.crc32(kind + data)
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
+    return kind + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        take(demo_dataset(Path(folder) / "demo.lance"), PICTURE)
+    frames = shoot(Path(sys.argv[1]) if sys.argv[1:] else None)
+    PICTURE.write_bytes(animated(frames, WIDTH, HEIGHT))
