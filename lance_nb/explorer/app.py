@@ -22,11 +22,13 @@ import pyarrow as pa
 
 from lance_nb.dataset.database import Database, database
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, LanceError
-from lance_nb.explorer import assets, screen, text
+from lance_nb.explorer import assets, text
 from lance_nb.explorer.assets import ViewModule
-from lance_nb.explorer.drawing import svg_of
-from lance_nb.explorer.html_export import Snapshot, html_page, plain_json, take_snapshot
+from lance_nb.explorer.drawing import Panel, svg_of
+from lance_nb.explorer.history.picture import HEADER, VERSIONS
+from lance_nb.explorer.html_export import Snapshot, plain_json, snapshot_page, take_snapshot
 from lance_nb.explorer.messages import Answer, Handler, cost_since, words
+from lance_nb.explorer.picture_view import Shown, View
 from lance_nb.explorer.registry import (
     TABS,
     DatabaseTables,
@@ -44,6 +46,18 @@ from lance_nb.storage import meter
 
 MAX_ENTRY_CHARS = 64
 MAX_SNAPSHOT_TABLES = 500
+
+
+def draw_explorer(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the explorer: header, timeline, and the tab that is open."""
+    tab = words({"tab": shown.get("tab", "rows")}, "tab", 20)
+    if tab not in TABS:
+        raise InvalidInputError(f"tab must be one of {', '.join(TABS)}")
+    return [
+        *HEADER.panels(session, {}),
+        *VERSIONS.panels(session, shown if tab == "changes" else {}),
+        *TABS[tab].view.panels(session, shown),
+    ]
 
 
 class Explorer(LanceWidget):
@@ -69,12 +83,14 @@ class Explorer(LanceWidget):
     entry: ClassVar[str] = assets.EXPLORER
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline", "rows", "detail")
     default_height: ClassVar[int] = 440
-    view: ClassVar[screen.View] = screen.EXPLORER
+    view: ClassVar[View] = View("", draw_explorer)
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, Handler]:
         """Return the requests of all tabs, and the one that loads the views of a tab."""
-        own = {kind: do for tab in TABS for kind, do in tab.request_handlers(session).items()}
+        own = {
+            kind: do for tab in TABS.values() for kind, do in tab.request_handlers(session).items()
+        }
         simulator = session.keep(RetentionHandlers).handlers()
         own |= session.keep(ReviewHandlers).handlers()
         own |= session.keep(RowEditHandlers).handlers()
@@ -115,7 +131,7 @@ class Explorer(LanceWidget):
             dataset, self.request_handlers, self.parts, versions=versions, rows=rows
         )
         target = Path(path)
-        page = html_page(dataset.name, self.to_svg(), snapshot.to_json(), self.height)
+        page = snapshot_page(dataset.name, self.to_svg(), snapshot, self.height)
         target.write_text(page, "utf-8")
         return target
 
@@ -234,9 +250,8 @@ class DatabaseExplorer(Explorer):
         snapshot = Snapshot()
         snapshot.screens.append(plain_json(self._tables_screen() | {"kept": True}))
         target = Path(path)
-        target.write_text(
-            html_page(self.heading, self.to_svg(), snapshot.to_json(), self.height), "utf-8"
-        )
+        page = snapshot_page(self.heading, self.to_svg(), snapshot, self.height)
+        target.write_text(page, "utf-8")
         return target
 
     def _open_session(self) -> Session:

@@ -29,7 +29,6 @@ import secrets
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -37,10 +36,12 @@ from urllib.parse import parse_qs, urlsplit
 
 from lance_nb.explorer import assets
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.html_export import PAGE_STYLE, plain_json
-from lance_nb.explorer.page_policy import page_policy
+from lance_nb.explorer.html_export import plain_json
+from lance_nb.explorer.html_page import explorer_page
 
 ENTRY = "browser_app.js"
+ICON = '<link rel="icon" href="data:,">'  # else a browser asks for one
+SOURCES = "connect-src 'self'; img-src blob: data:; media-src blob:"
 HOST = "127.0.0.1"
 MAX_SESSIONS = 8
 MAX_BODY_BYTES = 400_000
@@ -142,30 +143,14 @@ class ExplorerServer:
         if old is not None:
             old.close()
         page_state = {"session": name, "token": self.token, "state": session.state()}
-        return _page(session.explorer, page_state)
+        views = assets.texts(ENTRY)
+        return explorer_page(
+            session.explorer.heading, views, ("session", page_state), sources=SOURCES, head=ICON
+        )
 
     def session(self, name: str) -> PageSession | None:
         """Return the session of a page, None if it was closed."""
         return self._sessions.get(name)
-
-
-def _page(explorer: Explorer, page_state: Mapping[str, Any]) -> str:
-    module, style = assets.texts(ENTRY)
-    script = f"{module.replace('export default ', 'const START = ')}\nSTART(document);\n"
-    style = f"{PAGE_STYLE}{style}"
-    sources = "connect-src 'self'; img-src blob: data:; media-src blob:"
-    policy = page_policy(style, sources, script=script)
-    # Backslash forms, so that no text within can end the block or begin another.
-    data = json.dumps(page_state, ensure_ascii=True).replace("<", "\\u003c")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
-        f"<title>{escape(explorer.heading)}</title><style>{style}</style></head>\n"
-        '<body><main id="explorer"></main>\n'
-        f'<script type="application/json" id="session">{data}</script>\n'
-        f'<script type="module">{script}</script></body></html>\n'
-    )
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -22,12 +22,13 @@ from lance_nb.explorer.history.value_facts import FACTS
 from lance_nb.explorer.registry import DeletionMap, DiffView, StagePanel, ValueView
 from lance_nb.explorer.static_rendering import (
     StaticRendering,
+    behind,
     render_error,
     render_facts,
     render_tables,
 )
 from lance_nb.explorer.tables.table_list import TABLES_SHOWN
-from lance_nb.explorer.widget import LanceWidget, behind, has_browser
+from lance_nb.explorer.widget import LanceWidget, has_browser
 
 
 def kind_of(value: object) -> str | None:

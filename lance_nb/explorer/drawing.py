@@ -1,4 +1,4 @@
-"""Draw panels, and join them into one SVG.
+"""Draw panels and tables of texts, and join them into one SVG.
 
 GitHub and older viewers take an SVG apart before they show it: scripts, style sheets, ``style``
 attributes and ``foreignObject`` are removed, sometimes ``viewBox`` as well. So a picture has
@@ -36,6 +36,10 @@ LINE = 18
 MAX_PARTS = 2500
 MAX_IMAGE_BYTES = 120_000
 DESCRIPTION_CHARS = 4000
+MAX_LINES = 40  # of a table of texts
+MAX_COLUMN = 280  # pixels; where not all columns fit, the wide ones give way
+LEAST_COLUMN = 46
+PAD = 8
 
 COLOURS = {
     "paper": "#ffffff",
@@ -304,3 +308,116 @@ def _escaped(shown: str) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
+
+
+def draw_table(
+    panel: Panel,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    numeric: frozenset[int] = frozenset(),
+    note: str = "",
+    left: float = MARGIN,
+    width: float = WIDTH - 2 * MARGIN,
+) -> None:
+    """Draw a table of texts below what the panel has; columns in ``numeric`` stand to the right."""
+    shown = rows[:MAX_LINES]
+    if not shown:
+        return
+    widths = column_widths(
+        [[title, *(row[column_index] for row in shown)] for column_index, title in enumerate(head)],
+        width,
+    )
+    lefts = column_lefts(widths, left)
+    top = panel.height
+    for column_index, title in enumerate(head):
+        draw_cell(
+            panel,
+            lefts[column_index],
+            widths[column_index],
+            top + 13,
+            title,
+            right=column_index in numeric,
+            colour="faint",
+        )
+    panel.line(left, top + LINE, left + sum(widths), top + LINE)
+    for number, row in enumerate(shown, 1):
+        base = top + number * LINE + 14
+        for column_index, value in enumerate(row):
+            draw_cell(
+                panel,
+                lefts[column_index],
+                widths[column_index],
+                base,
+                value,
+                right=column_index in numeric,
+            )
+    panel.height = top + (len(shown) + 1) * LINE + 6
+    hidden = len(rows) - len(shown)
+    note_text = note or (f"{text.count(hidden)} more" if hidden > 0 else "")
+    if note_text:
+        panel.text(left, panel.height + 8, f"{text.ELLIPSIS} {note_text}", colour="faint")
+        panel.height += LINE
+    panel.words += [" ".join(filter(None, row)) for row in shown[:12]]
+
+
+def draw_terms(panel: Panel, terms: Sequence[tuple[str, str]], *, columns: int = 4) -> None:
+    """Draw labels with their values, several beside each other."""
+    room = (WIDTH - 2 * MARGIN) / columns
+    for line_number, (label, value) in enumerate(terms[:MAX_LINES]):
+        x = MARGIN + room * (line_number % columns)
+        base = panel.height + 13 + LINE * (line_number // columns)
+        panel.text(x, base, label, colour="faint", width=room * 0.55)
+        used = min(width_of(label), room * 0.55) + 8
+        panel.text(x + used, base, value, width=room - used - 8)
+        panel.words.append(f"{label} {value}")
+    panel.height += LINE * -(-len(terms[:MAX_LINES]) // columns) + 4
+
+
+def column_widths(
+    columns: Sequence[Sequence[str]], room: float, least: Sequence[float] | None = None
+) -> list[float]:
+    """Return the widths of columns that hold these texts; together they fit into ``room``."""
+    least = least or [0.0] * len(columns)
+    widths = [
+        max(min(MAX_COLUMN, max(width_of(value) for value in column) + 4), low) + 2 * PAD
+        for column, low in zip(columns, least, strict=True)
+    ]
+    excess = sum(widths) - room
+    if excess <= 0:
+        return widths
+    # What is wider than a fair share gives way, in proportion.
+    floor = [max(LEAST_COLUMN, low + 2 * PAD, min(wide, room / len(columns) * 0.6))
+             for wide, low in zip(widths, least, strict=True)]  # fmt: skip
+    spare = sum(max(0.0, wide - low) for wide, low in zip(widths, floor, strict=True))
+    factor = min(1.0, excess / spare) if spare else 0.0
+    return [wide - max(0.0, wide - low) * factor for wide, low in zip(widths, floor, strict=True)]
+
+
+def column_lefts(widths: Sequence[float], left: float) -> list[float]:
+    """Return where columns of these widths begin."""
+    lefts = []
+    for width in widths:
+        lefts.append(left)
+        left += width
+    return lefts
+
+
+def draw_cell(
+    panel: Panel,
+    x: float,
+    width: float,
+    base: float,
+    value: str,
+    *,
+    right: bool = False,
+    colour: str = "ink",
+    weight: int = 400,
+    marks: Sequence[tuple[int, int]] = (),
+) -> None:
+    """Draw the text of a cell, cut to its column."""
+    room = width - 2 * PAD
+    if right:
+        panel.text(x + room, base, value, anchor="end", width=room, colour=colour, weight=weight)
+    else:
+        panel.text(x, base, value, width=room, colour=colour, weight=weight, marks=marks)

@@ -24,16 +24,14 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from html import escape
 from typing import Any
 
 from lance_nb.errors import LanceError
 from lance_nb.explorer import assets, text
 from lance_nb.explorer import version_refs as refs
-from lance_nb.explorer.drawing import dark_rules
 from lance_nb.explorer.history.versions import version_bars
+from lance_nb.explorer.html_page import explorer_page
 from lance_nb.explorer.messages import Handler, handle
-from lance_nb.explorer.page_policy import page_policy
 from lance_nb.explorer.refs.ref_list import MAX_HEADS
 from lance_nb.explorer.rows.row_page import MAX_COLUMNS, Window
 from lance_nb.explorer.session import Place, Session
@@ -51,12 +49,6 @@ _NEWEST = 20
 _ALL = 2**52
 _PROFILED = 16
 ENTRY = "snapshot_app.js"
-PAGE_STYLE = """
-:root { color-scheme: light dark; }
-body { margin: 14px; font: 13px/1.45 system-ui, sans-serif; background: #fff; color: #1c2024; }
-@media (prefers-color-scheme: dark) { body { background: #16191d; color: #e6e9ec; } }
-#explorer > svg { display: block; max-width: 100%; height: auto; }
-"""
 
 
 class Snapshot:
@@ -247,22 +239,11 @@ def plain_json(value: Any) -> Any:
     return value
 
 
-def html_page(title: str, picture: str, snapshot: dict[str, Any], height: int) -> str:
+def snapshot_page(title: str, picture: str, snapshot: Snapshot, height: int) -> str:
     """Return the file's text. ``picture``, an SVG, is shown until the script has started."""
-    module, style = assets.texts(ENTRY)
-    # The linked module with its default export as a constant.
-    script = f"{module.replace('export default ', 'const START = ')}\nSTART(document);\n"
-    dark = f"@media (prefers-color-scheme: dark) {{\n{dark_rules('#explorer > svg')}\n}}\n"
-    style = f"{PAGE_STYLE}{dark}{style}"
-    # Backslash forms, so that no text within can end the block or begin another.
-    data = json.dumps(snapshot | {"height": height}, ensure_ascii=True).replace("<", "\\u003c")
-    policy = page_policy(style, "img-src blob: data:", script=script)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>{escape(text.name(title))}</title><style>{style}</style></head>\n"
-        f'<body><main id="explorer">{picture}</main>\n'
-        f'<script type="application/json" id="snapshot">{data}</script>\n'
-        f'<script type="module">{script}</script></body></html>\n'
+    data = snapshot.to_json() | {"height": height}
+    views = assets.texts(ENTRY)
+    sources = "img-src blob: data:"
+    return explorer_page(
+        text.name(title), views, ("snapshot", data), sources=sources, picture=picture
     )

@@ -10,6 +10,8 @@ A new tab is a line in ``TABS`` and a line in ``tabs.js``, in the order of the t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lance_nb.explorer.changes.widget import DiffView
 from lance_nb.explorer.checks.widget import ExpectationsPanel
 from lance_nb.explorer.editing.widget import RowEditHandlers
@@ -58,10 +60,18 @@ __all__ = [
     "VersionDetail",
 ]  # fmt: skip
 
-TABS: tuple[type[LanceWidget], ...] = (
-    RowGrid, DiffView, PictureWall, EmbeddingMap, StorageView, RefsManager, ExpectationsPanel,
-    StagePanel, OperationsLogView,
-)  # fmt: skip
+# By the id that the browser has for a tab.
+TABS: Mapping[str, type[LanceWidget]] = {
+    "rows": RowGrid,
+    "changes": DiffView,
+    "pictures": PictureWall,
+    "map": EmbeddingMap,
+    "storage": StorageView,
+    "refs": RefsManager,
+    "checks": ExpectationsPanel,
+    "stage": StagePanel,
+    "log": OperationsLogView,
+}
 VIEWS: dict[str, type[LanceWidget]] = {
     "Overview": Overview,
     "Timeline": Timeline,
@@ -70,5 +80,5 @@ VIEWS: dict[str, type[LanceWidget]] = {
     "FragmentMap": FragmentMap,
     "DeletionMap": DeletionMap,
     "SpaceView": SpaceView,
-    **{tab.__name__: tab for tab in TABS},
+    **{tab.__name__: tab for tab in TABS.values()},
 }

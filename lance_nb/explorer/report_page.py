@@ -4,7 +4,7 @@ Needs neither pandas nor the packages of a notebook.
 
 Layout of the file: a content security policy that allows the one script and the one style sheet in
 it by their hashes, images as ``data:`` and nothing else; a list of the sections; a ``<figure>``
-with an SVG for each (see ``pictures.drawing``); the script (``js/pan_zoom.js``), without which the
+with an SVG for each (see ``drawing``); the script (``js/pan_zoom.js``), without which the
 pictures stand still. In a dark scheme the style sheet replaces the colours of the pictures.
 
 Limits: as for pictures; ``MAX_DETAILS`` versions described on the timeline.
@@ -13,30 +13,37 @@ Limits: as for pictures; ``MAX_DETAILS`` versions described on the timeline.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 
-from lance_nb.explorer import screen, text
+from lance_nb.explorer import text
+from lance_nb.explorer.changes import picture as changes
+from lance_nb.explorer.checks import picture as checks
 from lance_nb.explorer.drawing import Panel, dark_rules, svg_of
+from lance_nb.explorer.history import picture as history
 from lance_nb.explorer.history.versions import timeline
-from lance_nb.explorer.page_policy import page_policy
+from lance_nb.explorer.html_page import escaped, html_page
+from lance_nb.explorer.map import picture as map_picture
+from lance_nb.explorer.picture_view import View
+from lance_nb.explorer.pictures import picture as wall
+from lance_nb.explorer.refs import picture as refs
+from lance_nb.explorer.rows import picture as rows
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.source import Source
-from lance_nb.shown_text import visible
+from lance_nb.explorer.storage import picture as storage
 
 MAX_DETAILS = 64
 # What stands in a report, in this order: an id, a title, the views. Those of ``OFFERED`` stand in
 # that of a version that has pictures, or vectors.
-SECTIONS: tuple[tuple[str, str, tuple[screen.View, ...]], ...] = (
-    ("versions", "Versions", (screen.HEADER, screen.VERSIONS)),
-    ("rows", "Rows", (screen.ROWS,)),
-    ("pictures", "Pictures", (screen.WALL,)),
-    ("map", "Map", (screen.MAP,)),
-    ("changes", "Changes of this version", (screen.CHANGES,)),
-    ("columns", "Columns", (screen.COLUMNS, screen.DETAIL)),
-    ("storage", "Storage", (screen.STORAGE,)),
-    ("refs", "Branches and tags", (screen.REFS,)),
-    ("checks", "Checks", (screen.CHECKS,)),
+SECTIONS: tuple[tuple[str, str, tuple[View, ...]], ...] = (
+    ("versions", "Versions", (history.HEADER, history.VERSIONS)),
+    ("rows", "Rows", (rows.VIEW,)),
+    ("pictures", "Pictures", (wall.VIEW,)),
+    ("map", "Map", (map_picture.VIEW,)),
+    ("changes", "Changes of this version", (changes.VIEW,)),
+    ("columns", "Columns", (history.COLUMNS, history.DETAIL)),
+    ("storage", "Storage", (storage.STORAGE,)),
+    ("refs", "Branches and tags", (refs.VIEW,)),
+    ("checks", "Checks", (checks.VIEW,)),
 )
 OFFERED = ("pictures", "map")
 _PARTS = ("card", "timeline", "rows", "detail")
@@ -73,31 +80,14 @@ def report_page(dataset: Source) -> str:
             continue
         panels: list[Panel] = [panel for view in views for panel in view.panels(session, {})]
         picture = svg_of(f"{title}: {label}", panels)
-        heading = f'<h2 id="{name}">{_text(title)}</h2>'
+        heading = f'<h2 id="{name}">{escaped(title)}</h2>'
         figures.append(f"<section>{heading}<figure>{picture}</figure></section>")
-        links.append(f'<a href="#{name}">{_text(title)}</a>')
-    script = f"{_script()}\npanAndZoom(document);\n"
-    style = _style()
-    policy = page_policy(style, "img-src data:", script=script)
+        links.append(f'<a href="#{name}">{escaped(title)}</a>')
     subtitle = f"{text.moment(datetime.now(UTC))} · {text.line(dataset.uri)}"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>{_text(label)}</title><style>{style}</style></head>\n"
-        f"<body><h1>{_text(label)}</h1><p>{_text(subtitle)}</p><nav>{''.join(links)}</nav>\n"
-        f'{chr(10).join(figures)}\n<script type="module">{script}</script></body></html>\n'
+    body = (
+        f"<h1>{escaped(label)}</h1><p>{escaped(subtitle)}</p><nav>{''.join(links)}</nav>\n"
+        f"{chr(10).join(figures)}"
     )
-
-
-def _script() -> str:
-    return (Path(__file__).parent / "js" / "pan_zoom.js").read_text("utf-8")
-
-
-def _style() -> str:
-    """Return the style sheet, with the colours of pictures in a dark scheme."""
-    return f"{_STYLE}{dark_rules('svg')}\n}}\n"
-
-
-def _text(value: str) -> str:
-    return escape(visible(value), quote=True)
+    script = (Path(__file__).parent / "js" / "pan_zoom.js").read_text("utf-8")
+    script += "\npanAndZoom(document);\n"
+    return html_page(label, body, style=f"{_STYLE}{dark_rules('svg')}\n}}\n", script=script)

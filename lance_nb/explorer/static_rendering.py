@@ -1,8 +1,9 @@
 """Render a screen or a value as text and static HTML: for terminals, saved notebooks and e-mail.
 
 Layout of the HTML: one ``<details open>`` with plain headings and tables, without style or script,
-because GitHub and nbviewer strip both and the result must still be readable. Every text is escaped
-here and nowhere else (``_text``); the templates hold no other variable part.
+because GitHub and nbviewer strip both and the result must still be readable. In a notebook it
+stands behind the live widget and its picture (``behind``). Every text is escaped in ``_text`` and
+``render_preformatted`` and nowhere else; the templates hold no other variable part.
 
 Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions are rendered;
 ``MAX_FACTS`` of a single value.
@@ -11,7 +12,7 @@ Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,7 @@ from lance_nb.explorer.history.versions import (
     Timeline,
     VersionBar,
     VersionDetail,
-    timeline,
-    version_bars,
 )
-from lance_nb.explorer.source import Source
 from lance_nb.explorer.tables import table_list
 from lance_nb.shown_text import visible, visible_lines
 
@@ -42,6 +40,16 @@ MAX_FACTS = 30
 _CELL_CHARS = 48
 _URI_CHARS = 300
 LEFT = ' style="text-align:left"'
+
+
+# A live widget hides what follows it; a widget without a kernel is hidden itself, but not what was
+# printed before a picture whose widget was not saved.
+_BEHIND_STYLE = """<style>
+.jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child:has(.jp-RenderedSVG),
+.jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child + .jp-OutputArea-child:has(.lnb-static),
+.jp-OutputArea-child:not(:has(.lnb-live, [data-mime-type$="jupyter.stdout"])):has(
+  + .jp-OutputArea-child + .jp-OutputArea-child .lnb-static) { display: none }
+</style>"""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -75,25 +83,6 @@ class _Grid:
 def render_parts(parts: Iterable[Part]) -> StaticRendering:
     """Render the parts of a first screen."""
     return _rendering([_block(part) for part in parts])
-
-
-def render_versions(dataset: Source, limit: int) -> StaticRendering:
-    """Render the newest versions of the branch that ``dataset`` is on."""
-    model = timeline(dataset, 0)
-    numbers = dataset.version_numbers()
-    bars = version_bars(dataset, numbers[-limit:] if limit > 0 else (), numbers)
-    lanes = tuple(
-        replace(lane, details=tuple(bars)) if lane.branch == dataset.branch else lane
-        for lane in model.lanes
-    )
-    block = _versions_block(replace(model, lanes=lanes), limit)
-    heading = f"Versions of {text.name(dataset.name)}, branch {text.name(dataset.branch or 'main')}"
-    return _rendering([replace(block, heading=heading)])
-
-
-def render_terms(heading: str, lines: Sequence[tuple[str, str]]) -> StaticRendering:
-    """Render pairs of a term and its explanation."""
-    return _rendering([_Block(heading, (), _Grid(("write", "to"), tuple(lines)))])
 
 
 def render_table(
@@ -144,6 +133,12 @@ def render_error(error: BaseException) -> StaticRendering:
     return render_parts([error_card(error)])
 
 
+def behind(picture: StaticRendering) -> str:
+    """Return the HTML of a rendering that is hidden for as long as a live widget precedes it."""
+    folded = picture.html.replace("<details open>", "<details>", 1)
+    return f'{_BEHIND_STYLE}<div class="lnb-static">{folded}</div>'
+
+
 @dataclass(frozen=True, slots=True)
 class _Block:
     """One part of a rendering: a heading, lines of prose, and perhaps a table."""
@@ -181,7 +176,7 @@ def _fact_words(key: str) -> str:
     return {"size": "of data files", "format": "file format"}.get(key, key)
 
 
-def _versions_block(model: Timeline, limit: int = MAX_VERSIONS) -> _Block:
+def _versions_block(model: Timeline) -> _Block:
     bars = [bar for lane in model.lanes for bar in lane.details if lane.branch == model.branch]
     tags = {(tag.branch, tag.version): tag.name for tag in model.tags}
     rows = tuple(
@@ -194,7 +189,7 @@ def _versions_block(model: Timeline, limit: int = MAX_VERSIONS) -> _Block:
             tags.get((model.branch, bar.version), ""),
             bar.message,
         )
-        for bar in _near(bars, model.version, limit)
+        for bar in _near(bars, model.version)
     )
     head = ("version", "time", "operation", "rows changed", "rows", "tag", "message")
     used = [index for index in range(len(head)) if index < 3 or any(row[index] for row in rows)]
@@ -206,12 +201,12 @@ def _versions_block(model: Timeline, limit: int = MAX_VERSIONS) -> _Block:
     return _Block("Versions", (about,), grid)
 
 
-def _near(bars: Sequence[VersionBar], version: int, limit: int) -> list[VersionBar]:
-    """Up to ``limit`` bars around the version shown, newest first."""
+def _near(bars: Sequence[VersionBar], version: int) -> list[VersionBar]:
+    """Up to ``MAX_VERSIONS`` bars around the version shown, newest first."""
     newest_first = sorted(bars, key=lambda bar: -bar.version)
     older = sum(bar.version <= version for bar in bars)
-    stop = max(limit, min(len(bars), len(bars) - older + limit // 2))
-    return newest_first[max(0, stop - limit) : stop]
+    stop = max(MAX_VERSIONS, min(len(bars), len(bars) - older + MAX_VERSIONS // 2))
+    return newest_first[max(0, stop - MAX_VERSIONS) : stop]
 
 
 def _only(row: tuple[str, ...], columns: Iterable[int]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ Requests that every view may send:
 ================ ========================================== ====================================
 request          args                                       result
 ================ ========================================== ====================================
-shown            see pictures.screen                        nothing; the picture is drawn anew
+shown            see picture_view                           nothing; the picture is drawn anew
 buffers          as_text                                    nothing; buffers come as ``base64``
 views.send                                                  module, style: as in assets, whole
 refs             text                                       choices (see models.refs)
@@ -64,12 +64,11 @@ from lance_nb.explorer.assets import ViewModule
 from lance_nb.explorer.changes.change_summary import key_of
 from lance_nb.explorer.drawing import svg_of
 from lance_nb.explorer.error_card import error_card
-from lance_nb.explorer.history.picture import draw_error
 from lance_nb.explorer.messages import Answer, Handler, Job, JobRunner, Progress, integer, words
+from lance_nb.explorer.picture_view import View, draw_error
 from lance_nb.explorer.rows.row_history import RowHistoryCache, RowPlace, place_of_row
 from lance_nb.explorer.rows.row_page import Window
 from lance_nb.explorer.schema_tree import type_label
-from lance_nb.explorer.screen import View
 from lance_nb.explorer.session import (
     FIRST_WINDOW,
     MAX_COUNT,
@@ -81,21 +80,12 @@ from lance_nb.explorer.session import (
     window_of,
 )
 from lance_nb.explorer.source import Source, compared_source
-from lance_nb.explorer.static_rendering import StaticRendering, render_error, render_parts
+from lance_nb.explorer.static_rendering import StaticRendering, behind, render_error, render_parts
 from lance_nb.explorer.version_refs import RefNames, open_source, ref_choices, ref_names
 from lance_nb.storage import meter
 
 MIN_HEIGHT = 200
 MAX_HEIGHT = 2000
-
-# A live widget hides what follows it; a widget without a kernel is hidden itself, but not what was
-# printed before a picture whose widget was not saved.
-_STYLE = """<style>
-.jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child:has(.jp-RenderedSVG),
-.jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child + .jp-OutputArea-child:has(.lnb-static),
-.jp-OutputArea-child:not(:has(.lnb-live, [data-mime-type$="jupyter.stdout"])):has(
-  + .jp-OutputArea-child + .jp-OutputArea-child .lnb-static) { display: none }
-</style>"""
 
 
 class LanceWidget(anywidget.AnyWidget):
@@ -297,7 +287,7 @@ class LanceWidget(anywidget.AnyWidget):
         """Return what is on screen as one SVG that needs no script and no other file.
 
         Examples:
-            >>> lance_nb.explore(ds).to_svg().startswith("<svg")
+            >>> 'aria-label="Explorer of' in lance_nb.explore(ds).to_svg()
             True
         """
         if self._session is None:
@@ -361,12 +351,6 @@ def _opened(target: Target) -> Source | LanceError:
         return open_source(target)
     except LanceError as error:
         return error
-
-
-def behind(picture: StaticRendering) -> str:
-    """Return the HTML of a rendering that is hidden for as long as a live widget precedes it."""
-    folded = picture.html.replace("<details open>", "<details>", 1)
-    return f'{_STYLE}<div class="lnb-static">{folded}</div>'
 
 
 def has_browser() -> bool:

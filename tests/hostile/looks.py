@@ -23,11 +23,11 @@ from lance_nb.errors import LanceError
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.display import kind_of, render_value
 from lance_nb.explorer.error_card import error_card
-from lance_nb.explorer.html_export import html_page, take_snapshot
+from lance_nb.explorer.html_export import snapshot_page, take_snapshot
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.registry import VIEWS
 from lance_nb.explorer.session import Session
-from lance_nb.explorer.static_rendering import render_error, render_parts, render_versions
+from lance_nb.explorer.static_rendering import render_error, render_parts
 from lance_nb.explorer.storage.fragments import most_deleted
 from lance_nb.explorer.storage.storage_report import space_use
 from lance_nb.explorer.widget import HeaderHandlers, RowHistoryHandlers
@@ -376,7 +376,6 @@ def _screen(world: World, dataset: Any, rng: random.Random) -> None:
     session = Session(dataset)
     session.screen(PARTS)
     check_picture(render_parts(session.parts.values()))
-    check_picture(render_versions(dataset, 5))
 
 
 def _snapshot(world: World, dataset: Any, rng: random.Random) -> None:
@@ -385,7 +384,7 @@ def _snapshot(world: World, dataset: Any, rng: random.Random) -> None:
     session = Session(dataset)
     session.screen(PARTS)
     check_picture(render_parts(session.parts.values()))
-    check_html(html_page(dataset.name, "", found.to_json(), 400), page=True)
+    check_html(snapshot_page(dataset.name, "", found, 400), page=True)
 
 
 def _requests(world: World, dataset: Any, rng: random.Random) -> None:

@@ -5,11 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
-from lance_nb.explorer.changes.change_page import ChangePage
-from lance_nb.explorer.changes.change_summary import ChangeCounts, Chip
-from lance_nb.explorer.drawing import LINE, MARGIN, WIDTH, Panel, width_of
-from lance_nb.explorer.table_drawing import draw_changed_rows
+from lance_nb.explorer.changes.change_page import (
+    ChangePage,
+    change_level,
+    change_page,
+    changed_rows,
+)
+from lance_nb.explorer.changes.change_summary import (
+    ChangeCounts,
+    Chip,
+    DiffCache,
+    Place,
+    change_counts,
+    change_drift,
+    key_of,
+)
+from lance_nb.explorer.drawing import (
+    LINE,
+    MARGIN,
+    PAD,
+    WIDTH,
+    Panel,
+    column_lefts,
+    column_widths,
+    draw_cell,
+    width_of,
+)
+from lance_nb.explorer.messages import words as checked_words
+from lance_nb.explorer.picture_view import Shown, View, is_near
+from lance_nb.explorer.rows.picture import MAX_COLUMNS, MAX_ROWS, cell_text, is_number
+from lance_nb.explorer.rows.row_page import Window, page_texts
+from lance_nb.explorer.session import Session, place_of
 
 _CHIP_ROOM = 20
 _DRIFT_COLUMNS = 3
@@ -134,3 +162,154 @@ def _draw_bars(
         ),
         "accent" if is_after else "unknown",
     )
+
+
+# What a change is called in words, and the colours of its sign and of its row.
+_CHANGES = {"+": ("added", "add", "new"), "-": ("removed", "remove", "old"),
+            "~": ("changed", "change", "paper")}  # fmt: skip
+
+
+MAX_COMPARED = 200_000
+
+
+_LEVELS = ("rows", "drift", "schema", "transactions", "fragments", "deletions", "indices", "config")
+
+
+def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
+    """Draw rows that differ: a sign and a colour for each, the old value above the new one."""
+    columns = page.page.columns[:MAX_COLUMNS]
+    new = page_texts(page.page)[: len(columns)]
+    old = dict(zip(page.window.old, page_texts(page.old), strict=True))
+    shown = range(min(page.page.num_rows, MAX_ROWS))
+    before = {
+        (row, column_index): cell_text(old[column_index][row])
+        for column_index, mask in page.window.masks.items()
+        for row in shown
+        if column_index < len(columns) and mask[row : row + 1] == "1"
+    }
+    cells = [
+        [cell_text(new[column_index][row]) for row in shown] for column_index in range(len(columns))
+    ]
+    column_texts = [
+        ["changed"],
+        *(
+            [
+                column.name,
+                *cells[column_index],
+                *(
+                    value
+                    for (_, changed_index), value in before.items()
+                    if changed_index == column_index
+                ),
+            ]
+            for column_index, column in enumerate(columns)
+        ),
+    ]
+    widths = column_widths(column_texts, WIDTH - 2 * MARGIN)
+    lefts = column_lefts(widths, MARGIN)
+    top = panel.height
+    for column_index, column in enumerate(columns):
+        draw_cell(
+            panel,
+            lefts[column_index + 1],
+            widths[column_index + 1],
+            top + 13,
+            column.name,
+            weight=600,
+            right=is_number(column),
+        )
+    panel.line(MARGIN, top + LINE, MARGIN + sum(widths), top + LINE)
+    y = top + LINE
+    for row in shown:
+        words, colour, wash = _CHANGES.get(page.window.kinds[row], ("", "soft", "paper"))
+        tall = 2 * LINE if any(place[0] == row for place in before) else LINE
+        if wash != "paper":
+            panel.rect(MARGIN, y + 1, sum(widths), tall - 1, wash)
+        sign = page.window.kinds[row].replace("-", "−")
+        panel.text(lefts[0] + 2, y + 13, sign, weight=600, colour=colour)
+        panel.text(lefts[0] + 14, y + 13, words, size=10, colour=colour, width=widths[0] - 14)
+        differences = []
+        for column_index, column in enumerate(columns):
+            x, wide, right = lefts[column_index + 1], widths[column_index + 1], is_number(column)
+            was = before.get((row, column_index))
+            if was is not None:
+                panel.rect(x - 2, y + 1, wide - PAD, LINE - 2, "old", radius=2)
+                panel.rect(x - 2, y + LINE, wide - PAD, LINE - 2, "new", radius=2)
+                draw_cell(panel, x, wide, y + 13, was, right=right, colour="remove")
+                differences.append(f"{column.name} {was} → {cells[column_index][row]}")
+            base = y + 13 + (LINE if was is not None else 0)
+            draw_cell(panel, x, wide, base, cells[column_index][row], right=right)
+        panel.words.append(
+            f"{words}: {', '.join(differences) or ', '.join(c[row] for c in cells[:4])}"
+        )
+        y += tall
+        panel.line(MARGIN, y, MARGIN + sum(widths), y, colour="panel")
+    panel.height = y + 4
+    if total:
+        panel.text(MARGIN, panel.height + 12, f"{text.ELLIPSIS} {total}", colour="faint")
+        panel.height += LINE
+
+
+def draw_changes_view(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the counts of a comparison and the level that is open."""
+    b = _end(shown, "b") or (session.dataset.branch, session.dataset.version)
+    a = _end(shown, "a") or _before(session, b)
+    if a is None:
+        panel = Panel("Changes")
+        panel.heading()
+        panel.paragraph("This is the first version: there is nothing before it to compare with.")
+        return [panel]
+    diff = session.keep(DiffCache).diff(a, b, key_of(shown))
+    counts = change_counts(diff, session.dataset.uri)
+    panels = [draw_changes(counts)]
+    if diff.a == diff.b or diff.counts.is_empty:
+        return panels
+    level = checked_words({"level": shown.get("level") or _first_level(counts.chips)}, "level", 40)
+    if level not in _LEVELS:
+        raise InvalidInputError(f"level must be one of {', '.join(_LEVELS)}")
+    is_large = diff.counts.rows_before + diff.counts.rows_after > MAX_COMPARED
+    is_known = level == "rows" and diff.found().is_finished
+    if level in ("rows", "drift") and not is_known and (is_large or not is_near(session)):
+        level = "transactions"
+    if level == "rows":
+        rows = changed_rows(diff, Window(limit=MAX_ROWS))
+        known_counts = rows.found
+        total = sum(known_counts[kind] for kind in ("changed", "added", "removed")) if known_counts[
+            "is_finished"] else None  # fmt: skip
+        return [*panels, draw_level("Rows that differ", rows.page, total)]
+    if level == "drift":
+        drift = change_drift(diff, 0, 12)
+        labels = counts.to_json()
+        return [*panels, draw_drift(drift["columns"], (labels["a"], labels["b"]))]
+    level_page = change_level(diff, level, 0, MAX_ROWS)
+    titles = {chip.id: chip.label for chip in counts.chips}
+    page = change_page(level_page.window, 0)
+    return [*panels, draw_level(titles[level], page, level_page.num_rows)]
+
+
+def _first_level(chips: Sequence[Any]) -> str:
+    """Return the first level in which something differs, as the tab opens it."""
+    for chip in chips:
+        if chip.id != "transactions" and (chip.added or chip.removed or chip.changed or chip.note):
+            return str(chip.id)
+    return "transactions"
+
+
+def _end(shown: Shown, name: str) -> Place | None:
+    place = shown.get(name)
+    return place_of(place) if isinstance(place, Mapping) else None
+
+
+def _before(session: Session, place: Place) -> Place | None:
+    """Return the version before one on its branch, or where the branch started."""
+    source = session.open(place)
+    earlier = [number for number in source.version_numbers() if number < place[1]]
+    if earlier:
+        return place[0], earlier[-1]
+    if place[0] is None:
+        return None
+    record = source.branches.list().get(place[0])
+    return None if record is None else (record.get("parent_branch"), int(record["parent_version"]))
+
+
+VIEW = View("changes", draw_changes_view)

@@ -31,7 +31,6 @@ from typing import Any, ClassVar, cast
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.session import Session as OpenedSession
 from lance_nb.errors import InvalidInputError, LanceError, NotFoundError
-from lance_nb.explorer import screen
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.changes.change_page import (
     MAX_ROWS,
@@ -45,7 +44,9 @@ from lance_nb.explorer.changes.change_page import (
 )
 from lance_nb.explorer.changes.change_summary import MAX_COLUMNS as MAX_DRIFTS
 from lance_nb.explorer.changes.change_summary import DiffCache, change_counts, change_drift, key_of
+from lance_nb.explorer.changes.picture import VIEW
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
+from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.session import (
     MAX_COUNT,
     Place,
@@ -182,7 +183,7 @@ class DiffView(LanceWidget):
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
     handlers_type: ClassVar[type[RequestHandlers]] = ChangeHandlers
     default_height: ClassVar[int] = 420
-    view: ClassVar[screen.View] = screen.CHANGES
+    view: ClassVar[View] = VIEW
 
     def __init__(
         self,

@@ -45,12 +45,14 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.checks.cache import digest
 from lance_nb.dataset.checks.evaluation import Checker, check_usable
 from lance_nb.errors import CancelledError, InvalidInputError, LanceError
-from lance_nb.explorer import screen, text
+from lance_nb.explorer import text
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.checks import version_checks as shown
+from lance_nb.explorer.checks.picture import VIEW
 from lance_nb.explorer.log.operations_log import operations_log_of
 from lance_nb.explorer.log.undo import RestoreUndo
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
+from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.schema_tree import type_label
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session, place_of
 from lance_nb.explorer.source import writable_dataset
@@ -396,7 +398,7 @@ class ExpectationsPanel(LanceWidget):
     entry: ClassVar[str] = "checks/expectations.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = CheckHandlers
-    view: ClassVar[screen.View] = screen.CHECKS
+    view: ClassVar[View] = VIEW
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, Handler]:

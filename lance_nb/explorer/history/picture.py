@@ -12,8 +12,17 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 
 from lance_nb.explorer import text
-from lance_nb.explorer.drawing import LINE, MARGIN, WIDTH, Panel, width_of
+from lance_nb.explorer.drawing import (
+    MARGIN,
+    MAX_LINES,
+    WIDTH,
+    Panel,
+    draw_table,
+    draw_terms,
+    width_of,
+)
 from lance_nb.explorer.error_card import ErrorCard
+from lance_nb.explorer.history.value_facts import ValueFacts
 from lance_nb.explorer.history.versions import (
     DatasetCard,
     Lane,
@@ -21,11 +30,10 @@ from lance_nb.explorer.history.versions import (
     VersionBar,
     VersionDetail,
 )
-from lance_nb.explorer.refs.ref_list import RefBook, RefQuery, ref_page
-from lance_nb.explorer.table_drawing import draw_table, draw_terms
+from lance_nb.explorer.picture_view import Shown, View, draw_error
+from lance_nb.explorer.session import RecentAnswers, Session, place_of
 
 MAX_SLOTS = 64
-MAX_REFS = 24
 _MAIN_BAR, _BRANCH_BAR, _FLAGS = 54, 28, 17
 _LABELS = 96
 # The colour and the sign of an operation, as in js/operations.js.
@@ -75,21 +83,6 @@ def draw_card(card: DatasetCard) -> Panel:
 def _fact_words(key: str, value: str) -> str:
     words = {"size": "of data files", "format": "file format"}.get(key, key)
     return words.removesuffix("s") if value == "1" else words
-
-
-def draw_error(card: ErrorCard, title: str = "") -> Panel:
-    """Draw why something cannot be shown, and what to do."""
-    panel = Panel(title or card.title)
-    panel.heading()
-    panel.rect(MARGIN - 8, 4, 3, 20, "remove")
-    if title:
-        panel.paragraph(card.title)
-    panel.paragraph(card.message)
-    if card.where:
-        panel.paragraph(f"Where: {card.where}")
-    if card.hint:
-        panel.paragraph(f"What to do: {card.hint}")
-    return panel
 
 
 def draw_timeline(model: Timeline, marked: Mapping[str, tuple[str | None, int]] = {}) -> Panel:
@@ -284,23 +277,50 @@ def draw_schema(detail: VersionDetail) -> Panel:
     return panel
 
 
-def draw_refs(book: RefBook) -> Panel:
-    """Draw the lists of branches and tags."""
-    panel = Panel("Branches and tags")
-    branches, tags = (
-        ref_page(book, RefQuery(kind=kind, count=MAX_REFS)) for kind in ("branch", "tag")
-    )
-    panel.heading(f"{_branches(branches.matching)}, {text.plural(tags.matching, 'tag')}")
-    rows = [
-        (str(line["label"]), line["fork"]["label"] if line["fork"] else "", str(line["note"]))
-        for line in branches.lines
-    ]
-    draw_table(panel, ("branch", "started at", "note"), rows)
-    if tags.lines:
-        panel.height += LINE / 2
-        rows = [
-            (str(line["label"]), str(line["place"]["label"]), str(line["note"]))
-            for line in tags.lines
-        ]
-        draw_table(panel, ("tag", "version", "note"), rows)
+def draw_header(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw name, version and figures."""
+    card = session.parts.get("card")
+    if isinstance(card, ErrorCard):
+        return [draw_error(card)]
+    return [draw_card(card)] if isinstance(card, DatasetCard) else []
+
+
+def draw_versions(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the timeline; ``a`` and ``b`` of a comparison are marked on it."""
+    model = session.parts.get("timeline")
+    if isinstance(model, ErrorCard):
+        return [draw_error(model, "Versions")]
+    if not isinstance(model, Timeline):
+        return []
+    marks = {end.upper(): place_of(shown[end]) for end in "ab" if isinstance(shown.get(end), dict)}
+    return [draw_timeline(session.keep(RecentAnswers).described(model), marks)]
+
+
+def draw_detail(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the version shown in detail."""
+    detail = session.parts.get("detail")
+    return [draw_version(detail)] if isinstance(detail, VersionDetail) else []
+
+
+def draw_columns(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the schema."""
+    detail = session.parts.get("detail")
+    return [draw_schema(detail)] if isinstance(detail, VersionDetail) else []
+
+
+def draw_facts(facts: ValueFacts) -> Panel:
+    """Draw a single value: its heading, lines of prose, and labels with their values."""
+    panel = Panel(facts.heading)
+    panel.heading()
+    for line in facts.lines:
+        panel.paragraph(line, lines=2)
+    hidden = max(0, len(facts.rows) - MAX_LINES)
+    note = f"{text.count(hidden)} more" if hidden else ""
+    draw_table(panel, ("", ""), facts.rows, note=note)
     return panel
+
+
+HEADER = View("", draw_header)
+VERSIONS = View("changes", draw_versions)
+DETAIL = View("", draw_detail)
+COLUMNS = View("", draw_columns)

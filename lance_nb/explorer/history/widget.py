@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from lance_nb.explorer import screen
 from lance_nb.explorer.drawing import svg_of
+from lance_nb.explorer.history.picture import COLUMNS, DETAIL, HEADER, VERSIONS, draw_facts
 from lance_nb.explorer.history.value_facts import ValueFacts
+from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.static_rendering import StaticRendering, render_facts
-from lance_nb.explorer.table_drawing import draw_facts
 from lance_nb.explorer.widget import LanceWidget
 
 
@@ -23,7 +23,7 @@ class Overview(LanceWidget):
 
     entry: ClassVar[str] = "history/overview.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
-    view: ClassVar[screen.View] = screen.HEADER
+    view: ClassVar[View] = HEADER
 
 
 class Timeline(LanceWidget):
@@ -31,7 +31,7 @@ class Timeline(LanceWidget):
 
     entry: ClassVar[str] = "history/timeline.js"
     parts: ClassVar[tuple[str, ...]] = ("timeline",)
-    view: ClassVar[screen.View] = screen.VERSIONS
+    view: ClassVar[View] = VERSIONS
 
 
 class VersionDetail(LanceWidget):
@@ -39,7 +39,7 @@ class VersionDetail(LanceWidget):
 
     entry: ClassVar[str] = "history/version_detail.js"
     parts: ClassVar[tuple[str, ...]] = ("detail",)
-    view: ClassVar[screen.View] = screen.DETAIL
+    view: ClassVar[View] = DETAIL
 
 
 class SchemaTree(LanceWidget):
@@ -50,7 +50,7 @@ class SchemaTree(LanceWidget):
 
     entry: ClassVar[str] = "history/schema_view.js"
     parts: ClassVar[tuple[str, ...]] = ("detail",)
-    view: ClassVar[screen.View] = screen.COLUMNS
+    view: ClassVar[View] = COLUMNS
 
 
 class ValueView(LanceWidget):

@@ -19,9 +19,10 @@ from typing import Any, ClassVar
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import LanceError
-from lance_nb.explorer import screen
 from lance_nb.explorer.log.operations_log import operations_log_of
+from lance_nb.explorer.log.picture import VIEW
 from lance_nb.explorer.messages import Answer, Job, Progress, integer
+from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.refs.ref_list import Place, place_json
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers
 from lance_nb.explorer.source import writable_dataset
@@ -81,4 +82,4 @@ class OperationsLogView(LanceWidget):
     entry: ClassVar[str] = "log/operations_log.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = LogHandlers
-    view: ClassVar[screen.View] = screen.LOG
+    view: ClassVar[View] = VIEW

@@ -10,23 +10,37 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lance_nb.explorer.drawing import MARGIN, Panel, width_of
+from lance_nb.explorer.drawing import (
+    MARGIN,
+    Panel,
+    width_of,
+)
+from lance_nb.explorer.map.embedding_map import (
+    SCALE,
+    divisor_of,
+    fit_projection,
+    place_rows,
+    vector_columns,
+)
 from lance_nb.explorer.map.placed_map import PlacedMap
 from lance_nb.explorer.map.point_styles import (
     MISSING,
     NUMBER_MAX,
     OTHER,
     SIZE_MAX,
+    plain_colouring,
     size_factor,
     size_words,
 )
-from lance_nb.explorer.pictures.picture_wall import Tile
+from lance_nb.explorer.messages import integer
+from lance_nb.explorer.picture_view import Shown, View
+from lance_nb.explorer.session import RecentAnswers, Session
+from lance_nb.explorer.source import scanned_source
 
 MAX_POINTS = 1800
 HEIGHT = 360
 NAME_ROOM = 16
 SIDE = 2.4  # of a point, in pixels
-TILE = 96
 _CATEGORIES = ("replace", "change", "add", "remove", "schema", "fork", "flag", "accent", "upkeep",
                "soft", "unknown", "ink")  # fmt: skip
 _NUMBERS = ("wash", "replace", "accent", "schema", "ink")
@@ -116,26 +130,39 @@ def _legend(panel: Panel, placed: PlacedMap) -> None:
         panel.paragraph(f"labels: {labels['column']}, {labels['words']}")
 
 
-def draw_tiles(
-    panel: Panel, words: str, shown_tiles: Sequence[Tile], sent: Sequence[bytes]
-) -> Panel:
-    """Draw rows as tiles with their captions; ``sent`` are the pictures of those that have one."""
-    panel.heading(words)
-    across = max(1, (panel.width - 2 * MARGIN + 8) // (TILE + 8))  # none follows the last one
-    left = iter(sent)
-    top = panel.height + 6
-    for position, tile in enumerate(shown_tiles):
-        x, y = MARGIN + position % across * (TILE + 8), top + position // across * (TILE + 22)
-        panel.rect(x, y, TILE, TILE, "panel", stroke="line")
-        is_drawn = (
-            tile.picture
-            and tile.media is not None
-            and panel.image(x, y, TILE, tile.media, next(left))
-        )
-        label = tile.media.label if tile.media is not None else "null"
-        if not is_drawn:
-            panel.text(x + 4, y + TILE / 2, label, width=TILE - 8)
-        panel.text(x, y + TILE + 12, tile.caption or f"row {tile.row:,}", width=TILE)
-        panel.words.append(tile.caption or label)
-    panel.height = top + -(-len(shown_tiles) // across) * (TILE + 22)
-    return panel
+MAX_PLACED = 200_000
+
+
+def draw_map_view(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the points of the map that was opened last, in the part that is in sight."""
+    placed, dataset = session.keep(RecentAnswers).placed_map, session.dataset
+    if placed is None and session.reads_for_pictures:
+        placed = _placed(session)
+    if placed is None or placed.place != (dataset.branch, dataset.version):
+        panel = Panel("Map")
+        panel.heading()
+        panel.paragraph("The rows are placed when the tab of the map is opened with a kernel.")
+        return [panel]
+    box = shown.get("box")
+    sides = box if isinstance(box, list) and len(box) == 4 else [0, 0, SCALE, SCALE]
+    inside = [integer({"side": side}, "side", low=0, high=SCALE) for side in sides]
+    return [draw_map(placed, inside)]
+
+
+def _placed(session: Session) -> PlacedMap | None:
+    """Place the rows of a dataset that is not large by its first column of vectors."""
+    source = scanned_source(session.dataset)
+    num_rows, columns = source.stats().num_rows, vector_columns(source.schema)
+    if not columns or num_rows > MAX_PLACED:
+        return None
+
+    def progress(_done: int, _total: int) -> None:
+        """Nobody waits for it."""
+
+    plane = fit_projection(source, columns[0], progress)
+    points = place_rows(source, plane, divisor_of(num_rows), progress)
+    place = session.dataset.branch, session.dataset.version
+    return PlacedMap(place, points, plain_colouring(points))
+
+
+VIEW = View("map", draw_map_view)

@@ -62,7 +62,7 @@ from lance_nb.errors import (
     NotSupportedError,
     StorageError,
 )
-from lance_nb.explorer import cells, media, screen, text
+from lance_nb.explorer import cells, media, text
 from lance_nb.explorer.map.embedding_map import (
     Plane,
     PointSet,
@@ -80,6 +80,7 @@ from lance_nb.explorer.map.neighbour_layout import (
     read_layout,
     share_of,
 )
+from lance_nb.explorer.map.picture import VIEW
 from lance_nb.explorer.map.placed_map import (
     ARRIVED,
     MOVED,
@@ -107,6 +108,7 @@ from lance_nb.explorer.map.stored_layout import (
     read_stored_layout,
 )
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
+from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.session import (
     MAX_COUNT,
     Place,
@@ -565,7 +567,7 @@ class EmbeddingMap(LanceWidget):
     entry: ClassVar[str] = "map/embedding_map.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
     handlers_type: ClassVar[type[RequestHandlers]] = MapHandlers
-    view: ClassVar[screen.View] = screen.MAP
+    view: ClassVar[View] = VIEW
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, Handler]:

@@ -36,10 +36,12 @@ import pyarrow as pa
 from lance_nb.code_lines import magic, offered
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.explorer import cells, screen, text
+from lance_nb.explorer import cells, text
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.changes.change_summary import DiffCache, key_of
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
+from lance_nb.explorer.picture_view import View
+from lance_nb.explorer.pictures.picture import VIEW
 from lance_nb.explorer.pictures.picture_wall import (
     MAX_TILES,
     Sections,
@@ -268,7 +270,7 @@ class PictureWall(LanceWidget):
     entry: ClassVar[str] = "pictures/picture_wall.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline", "rows")
     handlers_type: ClassVar[type[RequestHandlers]] = WallHandlers
-    view: ClassVar[screen.View] = screen.WALL
+    view: ClassVar[View] = VIEW
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, Handler]:

@@ -43,13 +43,15 @@ from lance_nb.errors import (
     RefConflictError,
     RefNotFoundError,
 )
-from lance_nb.explorer import screen, text
+from lance_nb.explorer import text
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.log.operations_log import operations_log_of
 from lance_nb.explorer.log.undo import BranchUndo, NoteUndo, TagUndo, Undo
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
+from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.refs import ref_preview as consequences
 from lance_nb.explorer.refs.merging import MergeHandlers, logged
+from lance_nb.explorer.refs.picture import VIEW
 from lance_nb.explorer.refs.ref_list import (
     MAX_HEADS,
     MAX_LINES,
@@ -458,7 +460,7 @@ class RefsManager(LanceWidget):
     entry: ClassVar[str] = "refs/branches.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
     default_height: ClassVar[int] = 440
-    view: ClassVar[screen.View] = screen.REFS
+    view: ClassVar[View] = VIEW
 
     def picture(self) -> StaticRendering:
         """Return the branches and tags as text and static HTML."""

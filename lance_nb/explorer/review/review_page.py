@@ -2,7 +2,8 @@
 
 The page needs nothing else: no script at all, one style sheet that the content security policy
 allows by its hash, and pictures as ``data:`` addresses, only of values that begin as a PNG, JPEG,
-GIF or WebP does. Every text of the dataset and of people is escaped in ``_text`` and nowhere else.
+GIF or WebP does. Every text of the dataset and of people is escaped in ``html_page.escaped`` and
+nowhere else.
 
 Its sections are those of ``review/review.py``, which the page in the explorer shows as well.
 """
@@ -11,14 +12,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 from lance_nb.errors import LanceError
 from lance_nb.explorer import text
-from lance_nb.explorer.page_policy import page_policy
+from lance_nb.explorer.html_page import escaped, html_page
 from lance_nb.explorer.review.review import MAX_ROWS, Json, ReviewSections
-from lance_nb.shown_text import visible_lines
 
 if TYPE_CHECKING:
     from lance_nb.dataset.reviews import Review
@@ -50,30 +49,19 @@ img { display: block; max-width: 220px; max-height: 220px; }
 
 def review_page(review: Review) -> str:
     """Return the page as one file."""
-    policy = page_policy(_STYLE, "img-src data:")
-    title = _text(f"Review of {review.branch} into {review.into}: {review.source.name}")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>{title}</title><style>{_STYLE}</style></head>\n"
-        f"<body>{_Page(review).body()}</body></html>\n"
-    )
+    title = f"Review of {review.branch} into {review.into}: {review.source.name}"
+    return html_page(title, _Page(review).body(), style=_STYLE)
 
 
 def review_picture(review: Review) -> str:
     """Return the page for the output of a cell, which has no style sheet of its own."""
-    title = _text(f"Review of {review.branch} into {review.into}")
+    title = escaped(f"Review of {review.branch} into {review.into}")
     return f"<details open><summary><b>{title}</b></summary>{_Page(review).body()}</details>"
-
-
-def _text(value: object) -> str:
-    return escape(visible_lines(str(value)))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of cells that are HTML already; the head is text."""
-    titles = "".join(f"<th>{_text(title)}</th>" for title in head)
+    titles = "".join(f"<th>{escaped(title)}</th>" for title in head)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return f'<div class="scroll"><table><tr>{titles}</tr>{body}</table></div>'
 
@@ -83,11 +71,11 @@ def _cell(content: str, kind: str = "") -> str:
 
 
 def _section(title: str, content: str) -> str:
-    return f"<h2>{_text(title)}</h2>{content}"
+    return f"<h2>{escaped(title)}</h2>{content}"
 
 
 def _note(words: str) -> str:
-    return f'<p class="dim">{_text(words)}</p>'
+    return f'<p class="dim">{escaped(words)}</p>'
 
 
 class _Page:
@@ -121,7 +109,7 @@ class _Page:
         if not section["rows"]:
             return _note("No row has changed values.")
         rows = [
-            (_cell(_text(row["place"])), _cell(_text(row["column"])),
+            (_cell(escaped(row["place"])), _cell(escaped(row["column"])),
              _cell(self._value(row["before"], "del"), "old"),
              _cell(self._value(row["after"], "ins"), "new"))
             for row in section["rows"]
@@ -137,7 +125,7 @@ class _Page:
             rows = [[_cell(self._value(value), look) for value in row] for row in kind["rows"]]
             all_ = text.plural(kind["num_rows"], "row")
             count = f"the first {MAX_ROWS}" if kind["is_more"] else all_
-            words = _text(f"Rows {kind['kind']}: {count}")
+            words = escaped(f"Rows {kind['kind']}: {count}")
             parts.append(f"<p>{words}</p>{_table(kind['columns'], rows)}")
         return "".join(parts) or _note("No row was added or removed.")
 
@@ -145,16 +133,16 @@ class _Page:
         """Return one value: a picture, a text with marked words, or a text."""
         if "image" in value:
             encoded = base64.b64encode(self._sections.images[value["image"]]).decode()
-            label = _text(value["label"])
+            label = escaped(value["label"])
             return f'<img alt="{label}" src="data:{value["mime"]};base64,{encoded}">{label}'
         if "parts" in value:
             return "".join(
-                f"<{mark}>{_text(words)}</{mark}>" if is_changed else _text(words)
+                f"<{mark}>{escaped(words)}</{mark}>" if is_changed else escaped(words)
                 for is_changed, words in value["parts"]
             )
         if value["text"] is None:
             return '<span class="dim">NULL</span>'
-        return _text(value["text"])
+        return escaped(value["text"])
 
 
 def _made(title: str, maker: Callable[[], str]) -> str:
@@ -168,10 +156,11 @@ def _head(about: Json) -> str:
     mark = "pass" if about["approved"] else "unknown"
     title = f"{about['label']} into {about['into_label']}"
     return (
-        f"<h1>{_text(title)}</h1>"
-        f'<p class="dim">{_text(about["name"])} · {_text(about["source"]["label"])} · '
-        f'{_text(about["target"]["label"])} · <span class="{mark}">{_text(about["state"])}</span>'
-        f"</p><p>{_text(', '.join(about['facts']) or 'nothing differs')}</p>"
+        f"<h1>{escaped(title)}</h1>"
+        f'<p class="dim">{escaped(about["name"])} · {escaped(about["source"]["label"])} · '
+        f"{escaped(about['target']['label'])} · "
+        f'<span class="{mark}">{escaped(about["state"])}</span>'
+        f"</p><p>{escaped(', '.join(about['facts']) or 'nothing differs')}</p>"
     )
 
 
@@ -179,7 +168,7 @@ def _schema(table: Json) -> str:
     if not table["rows"]:
         return _note("The columns are the same.")
     rows = [
-        [_cell("" if value is None else _text(value)) for value in row] for row in table["rows"]
+        [_cell("" if value is None else escaped(value)) for value in row] for row in table["rows"]
     ]
     return _table(table["columns"], rows)
 
@@ -187,10 +176,10 @@ def _schema(table: Json) -> str:
 def _drift(section: Json) -> str:
     rows = [
         [
-            _cell(_text(column["name"])),
+            _cell(escaped(column["name"])),
             _cell("" if column["psi"] is None else f"{column['psi']:.3f}"),
-            _cell(_text(column["before"])),
-            _cell(_text(column["after"])),
+            _cell(escaped(column["before"])),
+            _cell(escaped(column["after"])),
         ]
         for column in section["columns"]
     ]
@@ -203,8 +192,8 @@ def _checks(section: Json) -> str:
     if not section["outcomes"]:
         return _note("The target has no expectations.")
     rows = [
-        [f'<td class="{outcome["status"]}">{_text(outcome["status"])}</td>',
-         _cell(_text(outcome["statement"])), _cell(_text(outcome["detail"]))]
+        [f'<td class="{outcome["status"]}">{escaped(outcome["status"])}</td>',
+         _cell(escaped(outcome["statement"])), _cell(escaped(outcome["detail"]))]
         for outcome in section["outcomes"]
     ]  # fmt: skip
     return _table(("status", "expectation", "detail"), rows)
@@ -222,8 +211,8 @@ def _discussion(comments: list[Json]) -> str:
         look = "say reply" if comment["depth"] else "say"
         who = f"{comment['author']}{_SAID[comment['kind']]}"
         parts.append(
-            f'<div class="{look}"><b>{_text(who)}</b> '
-            f'<span class="dim">{_text(comment["when"] + late)}</span>\n'
-            f"{_text(comment['text'])}</div>"
+            f'<div class="{look}"><b>{escaped(who)}</b> '
+            f'<span class="dim">{escaped(comment["when"] + late)}</span>\n'
+            f"{escaped(comment['text'])}</div>"
         )
     return "".join(parts)

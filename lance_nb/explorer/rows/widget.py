@@ -48,9 +48,10 @@ import pyarrow as pa
 
 from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.explorer import cells, media, screen, text
+from lance_nb.explorer import cells, media, text
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
+from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.rows.column_choice import column_choice_of, listed_columns
 from lance_nb.explorer.rows.column_profile import MAX_COLUMNS, column_profiles, exact_profile
 from lance_nb.explorer.rows.cross_filter import (
@@ -75,6 +76,7 @@ from lance_nb.explorer.rows.full_text_search import SearchRequest, telling_words
 from lance_nb.explorer.rows.grid_rows import GridRequest, grid_rows
 from lance_nb.explorer.rows.held_rows import hold_rows, row_ids_at
 from lance_nb.explorer.rows.nearest_rows import MAX_NEAR, NearestQuery, recall_words
+from lance_nb.explorer.rows.picture import VIEW
 from lance_nb.explorer.rows.row_detail import (
     MAX_ROWS,
     CellBytesCache,
@@ -512,7 +514,7 @@ class RowGrid(LanceWidget):
     entry: ClassVar[str] = "rows/rows.js"
     parts: ClassVar[tuple[str, ...]] = ("rows",)
     handlers_type: ClassVar[type[RequestHandlers]] = RowHandlers
-    view: ClassVar[screen.View] = screen.ROWS
+    view: ClassVar[View] = VIEW
 
     @property
     def selection(self) -> pa.Table:

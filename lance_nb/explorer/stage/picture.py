@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from lance_nb.dataset import LanceDataset
 from lance_nb.explorer import text
-from lance_nb.explorer.drawing import LINE, MARGIN, WIDTH, Panel, width_of
-from lance_nb.explorer.table_drawing import draw_table
+from lance_nb.explorer.drawing import (
+    LINE,
+    MARGIN,
+    WIDTH,
+    Panel,
+    draw_table,
+    width_of,
+)
+from lance_nb.explorer.picture_view import Shown, View
+from lance_nb.explorer.session import Session
+from lance_nb.explorer.stage.card_view import card_json
+from lance_nb.explorer.stage.staging_area import staging_area_of
 
 MAX_CARDS = 12
-MAX_ENTRIES = 20
 _SIGNS = {"+": "add", "−": "remove", "~": "change"}
 _VERDICTS = {"compatible": "add", "rebasable": "add", "retryable": "change",
              "incompatible": "remove"}  # fmt: skip
 
 
-def draw_stage(cards: Sequence[Mapping[str, Any]]) -> Panel:
-    """Draw cards as ``card_json`` describes them."""
-    panel = Panel("Stage")
+def draw_stage(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the cards of the dataset's staging area."""
+    dataset, panel = session.dataset, Panel("Stage")
+    cards = staging_area_of(dataset).cards if isinstance(dataset, LanceDataset) else ()
     panel.heading(text.plural(len(cards), "card"))
     if not cards:
         panel.paragraph("Nothing is staged.")
     for card in cards[:MAX_CARDS]:
-        _draw_card(panel, card)
+        _draw_card(panel, card_json(card))
     if len(cards) > MAX_CARDS:
         panel.paragraph(f"{text.ELLIPSIS} {text.count(len(cards) - MAX_CARDS)} more")
-    return panel
+    return [panel]
 
 
 def _draw_card(panel: Panel, card: Mapping[str, Any]) -> None:
@@ -85,16 +96,4 @@ def _draw_sample(panel: Panel, sample: Mapping[str, Any]) -> None:
     draw_table(panel, [column["name"] for column in sample["columns"]], rows, note=note)
 
 
-def draw_log(entries: Sequence[Mapping[str, Any]]) -> Panel:
-    """Draw the log of what was done from this explorer."""
-    panel = Panel("Log")
-    panel.heading(f"{text.count(len(entries))} done from here" if entries else "")
-    rows = [
-        (str(entry["what"]), str(entry["label"]), str(entry["who"]), str(entry["state"]))
-        for entry in entries[:MAX_ENTRIES]
-    ]
-    if rows:
-        draw_table(panel, ("what was done", "version", "by", "state"), rows)
-    else:
-        panel.paragraph("Nothing was done from here.")
-    return panel
+VIEW = View("", draw_stage)

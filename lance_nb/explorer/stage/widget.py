@@ -41,11 +41,12 @@ from typing import Any, ClassVar
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
-from lance_nb.explorer import screen, text
+from lance_nb.explorer import text
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words
+from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.session import RequestHandlers, Session, place_of
 from lance_nb.explorer.source import Source
-from lance_nb.explorer.stage import row_sources
+from lance_nb.explorer.stage import picture, row_sources
 from lance_nb.explorer.stage.act_review import ActReview, with_screen, with_staged
 from lance_nb.explorer.stage.actions import ACTION_VERBS
 from lance_nb.explorer.stage.card import COMMITTED, Card, ProgressReporter
@@ -65,7 +66,7 @@ class StagePanel(LanceWidget):
 
     entry: ClassVar[str] = "stage/stage.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
-    view: ClassVar[screen.View] = screen.STAGE
+    view: ClassVar[View] = picture.VIEW
 
     def __init__(
         self,

@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lance_nb.explorer import text
-from lance_nb.explorer.drawing import LINE, MARGIN, WIDTH, Panel
+from lance_nb.explorer.drawing import (
+    LINE,
+    MARGIN,
+    WIDTH,
+    Panel,
+    draw_table,
+)
+from lance_nb.explorer.messages import integer
+from lance_nb.explorer.picture_view import Shown, View, is_near
+from lance_nb.explorer.session import MAX_COUNT, RecentAnswers, Session
+from lance_nb.explorer.source import stored_source
 from lance_nb.explorer.storage.fragments import (
     DeletedRows,
     DeletionBitmap,
     FragmentDetail,
     FragmentMap,
+    deletion_bitmap,
+    fragment_detail,
+    fragment_map,
+    most_deleted,
 )
-from lance_nb.explorer.storage.storage_report import Advice, SpaceUse
-from lance_nb.explorer.table_drawing import draw_table
+from lance_nb.explorer.storage.storage_report import Advice, SpaceUse, space_use, storage_health
 
 MAX_BINS = 300
 _STRIP = 96
@@ -237,3 +250,59 @@ def draw_space(space: SpaceUse) -> Panel:
     for problem in space.damaged:
         panel.paragraph(problem, colour="remove", lines=2)
     return panel
+
+
+MAX_COUNTED = 200
+
+
+PIXELS = 24_000
+
+
+def draw_storage_view(session: Session, shown: Shown) -> list[Panel]:
+    """Draw fragments, the one that is open, deleted rows, advice, and the space once counted."""
+    source = stored_source(session.dataset)
+    panels = draw_fragments_view(session, shown)
+    if shown.get("fragment") is not None:
+        fragment = integer(shown, "fragment", low=0, high=MAX_COUNT)
+        panels.append(draw_fragment(fragment_detail(source, fragment)))
+    if most_deleted(source):
+        panels += DELETIONS.panels(session, {"deletions": shown})
+    panels.append(draw_advice(storage_health(source)))
+    return [*panels, *SPACE.panels(session, {})]
+
+
+def draw_fragments_view(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the map of the fragments."""
+    return [draw_fragments(fragment_map(stored_source(session.dataset)))]
+
+
+def draw_deletions_view(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the deleted rows of a fragment: the one that is open, or the one with most."""
+    source = stored_source(session.dataset)
+    most = most_deleted(source)
+    fragment = shown.get("fragment")
+    if fragment is None:
+        if not most:
+            panel = Panel("Deleted rows")
+            panel.heading("no row of this version is deleted")
+            return [panel]
+        fragment = most[0].id
+    chosen = integer({"fragment": fragment}, "fragment", low=0, high=MAX_COUNT)
+    bitmap = deletion_bitmap(source, chosen, 0, MAX_COUNT, PIXELS)
+    return [draw_deletions(bitmap, chosen, most)]
+
+
+def draw_space_view(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the bytes of the folder: as they were counted, or counted now if that is little work."""
+    recent, source = session.keep(RecentAnswers), stored_source(session.dataset)
+    if recent.space is None:
+        if not is_near(session) or len(source.version_numbers()) > MAX_COUNTED:
+            return []
+        recent.space = space_use(source.space())
+    return [draw_space(recent.space)]
+
+
+FRAGMENTS = View("", draw_fragments_view)
+DELETIONS = View("deletions", draw_deletions_view)
+SPACE = View("", draw_space_view)
+STORAGE = View("storage", draw_storage_view)

@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from lance_nb.explorer import screen
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
+from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.session import MAX_COUNT, RecentAnswers, RequestHandlers, Target
 from lance_nb.explorer.source import StoredSource, stored_source
 from lance_nb.explorer.storage.fragments import (
@@ -36,6 +36,7 @@ from lance_nb.explorer.storage.fragments import (
     fragment_map,
     most_deleted,
 )
+from lance_nb.explorer.storage.picture import DELETIONS, FRAGMENTS, SPACE, STORAGE
 from lance_nb.explorer.storage.storage_report import space_use, storage_health
 from lance_nb.explorer.widget import LanceWidget
 
@@ -114,7 +115,7 @@ class StorageView(LanceWidget):
     entry: ClassVar[str] = "storage/storage.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
-    view: ClassVar[screen.View] = screen.STORAGE
+    view: ClassVar[View] = STORAGE
 
 
 class FragmentMap(LanceWidget):
@@ -126,7 +127,7 @@ class FragmentMap(LanceWidget):
     entry: ClassVar[str] = "storage/fragment_map.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
-    view: ClassVar[screen.View] = screen.FRAGMENTS
+    view: ClassVar[View] = FRAGMENTS
 
 
 class DeletionMap(LanceWidget):
@@ -139,7 +140,7 @@ class DeletionMap(LanceWidget):
     entry: ClassVar[str] = "storage/deletion_view.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
-    view: ClassVar[screen.View] = screen.DELETIONS
+    view: ClassVar[View] = DELETIONS
 
     def __init__(
         self, dataset: Target, fragment: int | None = None, *, height: int | None = None
@@ -159,4 +160,4 @@ class SpaceView(LanceWidget):
     entry: ClassVar[str] = "storage/space_view.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
-    view: ClassVar[screen.View] = screen.SPACE
+    view: ClassVar[View] = SPACE

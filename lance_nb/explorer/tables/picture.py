@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from math import sqrt
 
 from lance_nb.explorer import text
-from lance_nb.explorer.drawing import MARGIN, WIDTH, Panel, width_of, wrapped
+from lance_nb.explorer.drawing import (
+    MARGIN,
+    WIDTH,
+    Panel,
+    width_of,
+    wrapped,
+)
 from lance_nb.explorer.history.picture import look_of_operation
 from lance_nb.explorer.tables.table_list import LOOKED_AT, MAX_BARS, TableCard
 

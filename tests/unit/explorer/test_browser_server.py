@@ -15,7 +15,7 @@ import pytest
 
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.browser_server import MAX_BODY_BYTES, MAX_SESSIONS, ExplorerServer
-from lance_nb.explorer.page_policy import content_hash
+from lance_nb.explorer.html_page import content_hash
 from lance_nb.magic import command_line
 from lance_nb.magic.command_line import main
 from tests.support.explorer_datasets import worn_dataset

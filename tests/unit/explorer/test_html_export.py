@@ -11,7 +11,7 @@ import pytest
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, LanceError
 from lance_nb.explorer import html_export as module
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.html_export import html_page, take_snapshot
+from lance_nb.explorer.html_export import Snapshot, snapshot_page, take_snapshot
 from tests.support.explorer_datasets import worn_dataset
 from tests.support.fake_dataset import many_versions, one_table, small_dataset
 from tests.support.markup_payloads import PAYLOADS
@@ -98,7 +98,7 @@ def test_without_a_dataset_there_is_nothing_to_write(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_the_title_of_the_page_is_escaped(payload: str) -> None:
-    page = html_page(payload, "<svg></svg>", {}, 400)
+    page = snapshot_page(payload, "<svg></svg>", Snapshot(), 400)
 
     title = re.search("<title>(.*?)</title>", page, re.DOTALL)
     assert title is not None

@@ -10,10 +10,9 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import DatasetNotFoundError
-from lance_nb.explorer import screen
-from lance_nb.explorer import table_drawing as tables
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.registry import VIEWS, DeletionMap, DiffView, StagePanel, ValueView
+from lance_nb.explorer.rows import picture as rows_picture
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widget import LanceWidget
 from tests.support.explorer_datasets import changed_dataset, worn_dataset
@@ -122,7 +121,7 @@ def test_a_page_that_was_sent_is_not_read_again(worn: Any, monkeypatch: pytest.M
     window = {"offset": 100, "limit": 50, "first_column": 0, "num_columns": 10}
     ask(explorer, "rows", branch=None, version=6, **window)
     ask(explorer, "shown", tab="rows", rows={"row": 120, "filter": None, "system": False})
-    monkeypatch.setattr(screen, "row_page", lambda *_args, **_more: pytest.fail("read again"))
+    monkeypatch.setattr(rows_picture, "row_page", lambda *_args, **_more: pytest.fail("read again"))
     assert "rows 120 – 131 of 270" in words(explorer.to_svg())
 
 
@@ -223,8 +222,8 @@ def test_thumbnails_vectors_and_profiles_are_drawn(tmp_path: Path) -> None:
     dataset = lance_nb.write_dataset(table, tmp_path / "photos.lance")
     root = check_picture(Explorer(dataset).to_svg())
     tags = [one.tag.rpartition("}")[2] for one in root.iter()]
-    assert tags.count("image") == tables.MAX_IMAGE_ROWS
-    assert tags.count("polyline") == tables.MAX_IMAGE_ROWS
+    assert tags.count("image") == rows_picture.MAX_IMAGE_ROWS
+    assert tags.count("polyline") == rows_picture.MAX_IMAGE_ROWS
     said = " ".join(one.text or "" for one in root.iter())
     assert "photo" in said
     assert "column c0 from 0 to 29: 30 distinct" in said
@@ -235,11 +234,13 @@ def test_a_remote_dataset_has_what_was_sent_and_nothing_more(
 ) -> None:
     session = Session(small_dataset())
     session.screen(("card", "timeline", "rows"))
-    monkeypatch.setattr(screen, "is_near", lambda _dataset: False)
-    monkeypatch.setattr(screen, "column_profiles", lambda *_args: pytest.fail("rows were read"))
-    [panel] = screen.ROWS.panels(session, {})
+    monkeypatch.setattr(rows_picture, "is_near", lambda _dataset: False)
+    monkeypatch.setattr(
+        rows_picture, "column_profiles", lambda *_args: pytest.fail("rows were read")
+    )
+    [panel] = rows_picture.VIEW.panels(session, {})
     assert "row 0" in panel.markup
-    [panel] = screen.ROWS.panels(session, {"rows": {"row": 24, "filter": "id > 3"}})
+    [panel] = rows_picture.VIEW.panels(session, {"rows": {"row": 24, "filter": "id > 3"}})
     assert "read when a browser asks" in panel.markup
 
 
