@@ -141,7 +141,7 @@ def indexed_statement(dataset: LanceDataset, text: str, name: str) -> IndexedSta
     if not _is_of_values(tree):
         return None
     schema = dataset.schema
-    columns = {name.lower(): name for name in schema.names}
+    columns = {column.lower(): column for column in schema.names}
     if len(columns) < len(schema.names) or _WEIGHT in columns:
         return None
     where = tree.args.get("where")
@@ -256,9 +256,8 @@ def _of_values(
 def _is_only_of(part: Any, column: str) -> bool:
     from sqlglot import expressions as sql
 
-    return {column_node.name.lower() for column_node in part.find_all(sql.Column)} == {
-        column.lower()
-    }
+    names = {node.name.lower() for node in part.find_all(sql.Column)}
+    return names == {column.lower()}
 
 
 def _of_bounds(dataset: LanceDataset, tree: Any, columns: set[str]) -> IndexedStatement | None:
@@ -300,12 +299,8 @@ def _statement(tree: Any, rows: pa.Table, conditions: list[Any], words: str) -> 
     from sqlglot import expressions as sql
 
     changed = tree.copy()
-    changed.set(
-        "where",
-        sql.Where(this=sql.and_(*(condition.copy() for condition in conditions)))
-        if conditions
-        else None,
-    )
+    where = sql.Where(this=sql.and_(*conditions)) if conditions else None  # copies them
+    changed.set("where", where)
     for node in list(changed.find_all(sql.Count)):
         if isinstance(node.this, sql.Distinct):
             continue

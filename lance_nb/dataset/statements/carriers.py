@@ -97,6 +97,22 @@ def _moments(values: Any, type_: pa.DataType) -> Any:
     return in_unit.cast(pa.int64()).cast(type_)
 
 
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Return names that DuckDB tells apart; to it, those that differ only in case are the same."""
+    taken = {name.lower() for name in names}
+    seen: set[str] = set()
+    result = []
+    for name in names:
+        new, number = name, 0
+        while new.lower() in (taken if number else seen):
+            number += 1
+            new = f"{name}_{number}"
+        seen.add(name.lower())
+        taken.add(new.lower())
+        result.append(new)
+    return result
+
+
 class ScanStream:
     """The rows of a scan as DuckDB can read them; each use of the name reads them anew."""
 
@@ -106,7 +122,10 @@ class ScanStream:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Offer the rows as an Arrow stream."""
         reader = self._scan.to_reader()
-        fields = [field.with_type(_readable(field.type)) for field in reader.schema]
+        fields = [
+            field.with_name(name).with_type(_readable(field.type))
+            for field, name in zip(reader.schema, distinct_names(reader.schema.names), strict=True)
+        ]
         schema = pa.schema(fields, reader.schema.metadata)
         if schema.equals(reader.schema):
             return reader.__arrow_c_stream__(requested_schema)
@@ -119,11 +138,17 @@ def _readable(type_: pa.DataType) -> pa.DataType:
     is_zoned = pt.is_timestamp(type_) and type_.tz is not None
     if pt.is_float16(type_) or pt.is_duration(type_) or is_zoned:
         return carrier_of(type_) or type_
-    if pt.is_list(type_) or pt.is_struct(type_) or pt.is_large_list(type_):
-        carrier = carrier_of(type_)
-        is_odd = any(_readable(child) != child for child in _children(type_))
-        return carrier if is_odd and carrier is not None else type_
-    return type_
+    children = _children(type_) if pt.is_nested(type_) else []
+    readable = [_readable(child) for child in children]
+    if readable == children:
+        return type_
+    if pt.is_struct(type_):
+        return pa.struct(
+            [(field.name, child) for field, child in zip(type_, readable, strict=True)]
+        )
+    if pt.is_fixed_size_list(type_):
+        return pa.list_(readable[0], type_.list_size)
+    return pa.list_(readable[0]) if pt.is_list(type_) or pt.is_large_list(type_) else type_
 
 
 def _children(type_: pa.DataType) -> list[pa.DataType]:
@@ -165,6 +190,8 @@ def _with_items(type_: pa.DataType) -> pa.DataType:
     """Return a type of DuckDB's with the name that Arrow gives the values of lists."""
     if pt.is_list(type_):
         return pa.list_(_with_items(type_.value_type))
+    if pt.is_fixed_size_list(type_):
+        return pa.list_(_with_items(type_.value_type), type_.list_size)
     return type_
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -24,15 +25,12 @@ def is_float(type_: pa.DataType | None) -> bool:
 
 def order_key(node: Any) -> Any:
     """Return a whole number that orders floats totally: NaN with its sign, and -0.0 before 0.0."""
-    import sqlglot
     from sqlglot import exp
-
-    tree = sqlglot.parse_one(_ORDER_KEY, read="duckdb")
 
     def replaced(part: Any) -> Any:
         return node.copy() if isinstance(part, exp.Column) else part
 
-    return exp.Paren(this=tree.transform(replaced))
+    return exp.Paren(this=_parsed(_ORDER_KEY).transform(replaced))
 
 
 def typed_node(node: Any, type_: pa.DataType | None) -> Any:
@@ -46,11 +44,18 @@ def typed_node(node: Any, type_: pa.DataType | None) -> Any:
 
 
 def _cast_to(node: Any, carrier: pa.DataType) -> Any:
-    import sqlglot
     from sqlglot import exp
 
-    to = sqlglot.parse_one(f"CAST(x AS {duckdb_type(carrier)})", read="duckdb").args["to"]
-    return exp.Cast(this=node, to=to)
+    to = _parsed(f"CAST(x AS {duckdb_type(carrier)})").args["to"]
+    return exp.Cast(this=node, to=to.copy())
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Any:
+    """Parse an expression of DuckDB's; copy it before it becomes a part of another."""
+    import sqlglot
+
+    return sqlglot.parse_one(text, read="duckdb")
 
 
 def literal_node(bound: Literal) -> Any | None:

@@ -38,10 +38,12 @@ from lance_nb.table.predicate.expression import (
     Names,
     Path,
     call,
+    nodes_of,
     paths_of,
     scalar_of,
 )
 from lance_nb.table.predicate.functions import call_of
+from lance_nb.table.predicate.logic import chain_of
 from lance_nb.table.predicate.type_names import type_of
 
 _COMPARISONS = frozenset({"eq", "neq", "lt", "lte", "gt", "gte"})
@@ -189,6 +191,7 @@ class ExpressionTranslator(ABC):
         self.functions: dict[Any, RowFunction] = {}
         self.clocks: dict[str, Expression] = {}
         self.computed: dict[str, set[str]] = {}  # names of functions by scan
+        self._subqueries: dict[tuple[int, ...], tuple[Any, Scope, Any, pa.DataType | None]] = {}
 
     @abstractmethod
     def query(self, node: Any, outer: Scope) -> tuple[Any, list[ResultField] | None]:
@@ -228,14 +231,23 @@ class ExpressionTranslator(ABC):
         if isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
             return self._aggregate(node, scope)
         if isinstance(node, exp.Anonymous):
-            name = str(node.this).lower()
-            if name in AGGREGATES or name in OF_DUCKDB:
-                return self._aggregate(node, scope)
-            return None
+            return self._aggregate(node, scope) if _is_aggregate(node) else None
         if isinstance(node, exp.Subquery | exp.Select | exp.SetOperation):
-            copy, fields = self.query(node.copy(), scope)
-            return copy, fields[0].type if fields and len(fields) == 1 else None
+            return self._subquery(node, scope)
         return None
+
+    def _subquery(self, node: Any, scope: Scope) -> tuple[Any, pa.DataType | None]:
+        """Translate a query inside of an expression, once for all the times that it is bound.
+
+        Each level of nested queries would otherwise be translated several times as often.
+        """
+        key = (id(node), id(scope.relations), id(scope.keys))
+        if key not in self._subqueries:
+            query, fields = self.query(node.copy(), scope)
+            type_ = fields[0].type if fields and len(fields) == 1 else None
+            self._subqueries[key] = (node, scope, query, type_)  # the ids hold while these live
+        _, _, query, type_ = self._subqueries[key]
+        return query.copy(), type_
 
     def _written(
         self, node: Any, bound: Expression, binder: ScopeBinder, scope: Scope
@@ -337,6 +349,12 @@ class ExpressionTranslator(ABC):
         """Return an expression of DuckDB's, whose operands are translated."""
         from sqlglot import exp
 
+        if isinstance(node, exp.And | exp.Or):  # not level by level, which takes quadratic time
+            parts = [self._operand(part, scope) for part in chain_of(node, node.key)]
+            connect = exp.and_ if isinstance(node, exp.And) else exp.or_
+            return connect(*parts, copy=False), pa.bool_()
+        if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
+            return self._plus_interval(node, scope)
         copy = node.copy()
         if isinstance(node, exp.Column):
             try:
@@ -363,15 +381,23 @@ class ExpressionTranslator(ABC):
             elif isinstance(value, list):
                 copy.set(name, [self._operand(operand, scope) for operand in value])
         type_ = pa.bool_() if node.key in _TRUTHS else None
-        if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
-            type_ = self.expression(node.this, scope)[1]
-            if type_ is not None and pt.is_date32(type_):
-                return exp.Cast(this=copy, to=exp.DataType.build("DATE")), type_
         if isinstance(node, exp.Cast):
             try:
                 type_ = type_of(node.args["to"], node, nanoseconds=True)
             except PredicateError:
                 type_ = None
+        return copy, type_
+
+    def _plus_interval(self, node: Any, scope: Scope) -> tuple[Any, pa.DataType | None]:
+        """Move a time by an interval; a date stays a date, which in DuckDB becomes a timestamp."""
+        from sqlglot import exp
+
+        moment, type_ = self.expression(node.this, scope)
+        copy = node.copy()
+        copy.set("this", _with_zone(moment, type_))
+        copy.set("expression", self._operand(node.expression, scope))
+        if type_ is not None and pt.is_date32(type_):
+            return exp.Cast(this=copy, to=exp.DataType.build("DATE")), type_
         return copy, type_
 
     def _operand(self, value: Any, scope: Scope) -> Any:
@@ -383,9 +409,7 @@ class ExpressionTranslator(ABC):
             return value.copy()
         if isinstance(value, exp.Order | exp.Ordered | exp.Distinct | exp.If | exp.PropertyEQ):
             return self._left_to_duckdb(value, scope)[0]
-        new, type_ = self.expression(value, scope)
-        is_zoned = type_ is not None and pt.is_timestamp(type_) and type_.tz is not None
-        return zoned_node(new) if is_zoned else new
+        return _with_zone(*self.expression(value, scope))
 
     def _aggregate(self, node: Any, scope: Scope) -> tuple[Any, pa.DataType | None]:
         average = self._decimal_average(node, scope.of_rows(), scope)
@@ -530,7 +554,7 @@ class ExpressionTranslator(ABC):
 
         relation, column, parts = scope.resolve(node)
         is_qualified = bool(node.table) and relation is not None
-        names = [column.name, *parts]
+        names = [column.duckdb_name or column.name, *parts]
         if is_qualified and relation is not None and len(node.parts) > len(names):
             names = [relation.qualifier, *names]
         identifiers = [exp.to_identifier(name, quoted=True) for name in names]
@@ -539,15 +563,26 @@ class ExpressionTranslator(ABC):
         return exp.Dot.build([exp.Column(this=identifiers[0]), *identifiers[1:]])
 
 
+def _with_zone(node: Any, type_: pa.DataType | None) -> Any:
+    is_zoned = type_ is not None and pt.is_timestamp(type_) and type_.tz is not None
+    return zoned_node(node) if is_zoned else node
+
+
 def _columns_of(bound: Expression) -> list[Column]:
-    waiting, columns = [bound], []
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Column):
-            columns.append(node)
-        elif not isinstance(node, Literal):
-            waiting += node.operands
-    return columns
+    return [node for node in nodes_of(bound) if isinstance(node, Column)]
+
+
+def _is_aggregate(call: Any) -> bool:
+    name = str(call.this).lower()
+    return name in AGGREGATES or name in OF_DUCKDB
+
+
+def has_aggregate(node: Any) -> bool:
+    """Whether an expression has an aggregate outside of its subqueries."""
+    from sqlglot import exp
+
+    parts = node.walk(prune=lambda part: isinstance(part, exp.Query))
+    return any(isinstance(part, exp.Anonymous) and _is_aggregate(part) for part in parts)
 
 
 def _called_in(node: Any) -> Any | None:

@@ -14,10 +14,14 @@ from lance_nb.table.predicate.expression import Column, Expression, Path, child
 
 @dataclass
 class ResultField:
-    """A column of a result: its name, and its type where that is known."""
+    """A column of a result: its name, and its type where that is known.
+
+    ``duckdb_name`` is what DuckDB calls it, where that is not its name.
+    """
 
     name: str
     type: pa.DataType | None
+    duckdb_name: str | None = None
 
 
 @dataclass

@@ -16,12 +16,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.dataset.statements.carriers import distinct_names
 from lance_nb.dataset.statements.dialect import duckdb_text, filter_text, parse_statement
 from lance_nb.dataset.statements.duckdb_nodes import is_float, order_key
 from lance_nb.dataset.statements.expressions import (
     UNBOUND,
     ExpressionTranslator,
     ScopeBinder,
+    has_aggregate,
     has_meaning_of_statements,
     with_nanoseconds,
 )
@@ -92,26 +94,43 @@ def translate(
 
 
 def _named_columns(tree: Any, names: list[str]) -> tuple[str, ...] | None:
-    """Return the columns that a statement may need, None for all of them."""
+    """Return the columns that a statement may need, None where a star stands for all of them."""
     from sqlglot import exp
 
-    for star in tree.find_all(exp.Star):
-        parent = star.parent
-        if not isinstance(parent, exp.Anonymous) or str(parent.this).lower() != "count":
-            return None
-    if _uses_all_columns(tree):
+    if not all(map(_is_counted, tree.find_all(exp.Star))):
         return None
     written = {identifier.name.lower() for identifier in tree.find_all(exp.Identifier)}
     return tuple(name for name in names if name.lower() in written) or tuple(names[:1])
 
 
-def _uses_all_columns(tree: Any) -> bool:
-    """Whether a statement uses columns that it does not name, other than by a star."""
+def _is_counted(star: Any) -> bool:
+    """Whether a star is that of ``count(*)``, which stands for no column."""
     from sqlglot import exp
 
-    calls, joins = tree.find_all(exp.Anonymous), tree.find_all(exp.Join)
-    return any(str(call.this).lower() == "columns" for call in calls) or any(
-        str(join.args.get("method")).upper() == "NATURAL" for join in joins
+    call = star.parent
+    return isinstance(call, exp.Anonymous) and str(call.this).lower() == "count"
+
+
+def _uses_all_columns(tree: Any, column_names: Iterable[str]) -> bool:
+    """Whether a statement uses columns that it does not name, other than by a star.
+
+    NATURAL and PIVOT compare all columns; the name of a table is its row as a struct.
+    """
+    from sqlglot import exp
+
+    if any(str(call.this).lower() == "columns" for call in tree.find_all(exp.Anonymous)):
+        return True
+    is_natural = (
+        str(join.args.get("method")).upper() == "NATURAL" for join in tree.find_all(exp.Join)
+    )
+    if tree.find(exp.Pivot) is not None or any(is_natural):
+        return True
+    tables = {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
+    row_names = tables.difference(name.lower() for name in column_names)
+    return any(
+        column.name.lower() in row_names
+        for column in tree.find_all(exp.Column)
+        if not column.table and isinstance(column.this, exp.Identifier)
     )
 
 
@@ -123,8 +142,7 @@ def _hide_computed(query: Any, scans: Iterable[TableScan]) -> None:
         scan.name: [*(function.name for function in scan.computed), IS_COMPUTED] for scan in scans
     }
     for select in query.find_all(exp.Select):
-        start = select.args.get("from_") or select.args.get("from")
-        table = None if start is None else start.this
+        table = _first_table(select)
         if not isinstance(table, exp.Table) or table.name not in names:
             continue
         for part in select.expressions:
@@ -140,10 +158,12 @@ class _Translator(ExpressionTranslator):
     def __init__(self, tree: Any, tables: Mapping[str, pa.Schema], *, has_filters: bool) -> None:
         super().__init__()
         self._has_filters = has_filters
-        self._shows_columns = _uses_all_columns(tree)
+        column_names = {name for schema in tables.values() for name in schema.names}
+        self._shows_columns = _uses_all_columns(tree, column_names)
         self._tables = {name.lower(): (name, schema) for name, schema in tables.items()}
         self._columns = {
-            name: _named_columns(tree, schema.names) for name, schema in tables.items()
+            name: None if self._shows_columns else _named_columns(tree, schema.names)
+            for name, schema in tables.items()
         }
         self.scans: list[TableScan] = []
 
@@ -192,6 +212,8 @@ class _Translator(ExpressionTranslator):
         return scope
 
     def _select(self, node: Any, outer: Scope) -> tuple[Any, list[ResultField] | None]:
+        from sqlglot import exp
+
         rows = Scope(outer, outer.tables)
         self._from(node, rows)
         projections = list(node.expressions)
@@ -217,15 +239,19 @@ class _Translator(ExpressionTranslator):
                 node.args[clause].set("this", inner)
         for window in node.args.get("windows") or []:
             self.window_parts(window, scope)
-        if node.args.get("distinct") is not None:
+        distinct = node.args.get("distinct")
+        if distinct is not None and not distinct.args.get("on"):
             return self._distinct(node, written, fields, names), fields
+        if distinct is not None:
+            keys = distinct.args["on"].expressions
+            distinct.set("on", exp.Tuple(expressions=[self._sort_key(key, scope) for key in keys]))
         self._order(node, scope, written, fields)
         return node, fields
 
     def _from(self, node: Any, rows: Scope) -> None:
-        start = node.args.get("from_") or node.args.get("from")
-        if start is not None:
-            self._relation(start.this, rows)
+        table = _first_table(node)
+        if table is not None:
+            self._relation(table, rows)
         for join in node.args.get("joins") or []:
             self._join(join, rows)
         for lateral in node.args.get("laterals") or []:
@@ -294,10 +320,15 @@ class _Translator(ExpressionTranslator):
             fields = rows.tables[name]
         elif name in self._tables:
             table, schema = self._tables[name]
-            fields = [ResultField(field.name, field.type) for field in schema]
             number = sum(scan.table == table for scan in self.scans)
             # New names of columns go by their positions.
             columns = None if node.alias_column_names else self._columns[table]
+            names = schema.names if columns is None else columns
+            duckdb_names = dict(zip(names, distinct_names(names), strict=True))
+            fields = [
+                ResultField(field.name, field.type, duckdb_names.get(field.name))
+                for field in schema
+            ]
             scan = TableScan(f"{table}#{number}" if number else table, table, columns, None)
             self.scans.append(scan)
             if not node.alias:
@@ -333,8 +364,7 @@ class _Translator(ExpressionTranslator):
         """Give conditions to the scan of the only table, and return those that are left."""
         from sqlglot import exp
 
-        start = node.args.get("from_") or node.args.get("from")
-        table = None if start is None else start.this
+        table = _first_table(node)
         numbers = [
             number
             for number, scan in enumerate(self.scans)
@@ -398,30 +428,53 @@ class _Translator(ExpressionTranslator):
         self, node: Any, rows: Scope, projections: list[Any]
     ) -> tuple[Scope, list[Any] | None]:
         """Return the scope of what is computed from groups, and the keys for DuckDB."""
-        from sqlglot import exp
-
         group = node.args.get("group")
         if group is None:
             return rows, None
+        parts = group.expressions
+        if group.args.get("all"):
+            parts = _keys_of_all(projections)
+            group.set("all", None if parts else True)
         keys: dict[str, Any] = {}
-        written: list[Any] = []
-        for key in group.expressions:
-            target = _projection_at(key, projections)
-            if target is None:
-                is_alias = isinstance(key, exp.Column) and not key.table
-                named = [projection for projection in projections if projection.key == "alias"
-                         and is_alias and projection.alias.lower() == key.name.lower()]  # fmt: skip
-                is_column = any(relation.find(key.name) for relation in rows.relations if is_alias)
-                target = named[0].this if named and not is_column else key
-            new, type_ = self.expression(target, rows)
-            keys[rows.signature_of(target)] = (new, type_)
-            written.append(new)
-            if type_ is not None and pt.is_floating(type_):
-                written.append(order_key(new))
+        written = [key for part in parts for key in self._group_keys(part, rows, projections, keys)]
         is_plain = not any(
             group.args.get(name) for name in ("grouping_sets", "rollup", "cube", "all", "totals")
         )
         return rows.grouped(keys), written if is_plain and written else None
+
+    def _group_keys(
+        self, node: Any, rows: Scope, projections: list[Any], keys: dict[str, Any]
+    ) -> list[Any]:
+        """Translate a part of GROUP BY, and add what it groups by to ``keys``.
+
+        Beside a float stands its key, so that -0.0 and 0.0, and NaNs of both signs, are groups.
+        """
+        from sqlglot import exp
+
+        key_sets = (exp.Rollup, exp.Cube, exp.GroupingSets)
+        if isinstance(node, exp.Tuple):
+            return [
+                key
+                for part in node.expressions
+                for key in self._group_keys(part, rows, projections, keys)
+            ]
+        if isinstance(node, key_sets):
+            sets = []
+            for part in node.expressions:
+                inner = self._group_keys(part.unnest(), rows, projections, keys)
+                is_set = isinstance(part, key_sets)
+                sets.append(inner[0] if is_set else exp.Tuple(expressions=inner))
+            return [type(node)(expressions=sets)]
+        target = _projection_at(node, projections)
+        if target is None:
+            is_alias = isinstance(node, exp.Column) and not node.table
+            named = [projection for projection in projections if projection.key == "alias"
+                     and is_alias and projection.alias.lower() == node.name.lower()]  # fmt: skip
+            is_column = any(relation.find(node.name) for relation in rows.relations if is_alias)
+            target = named[0].this if named and not is_column else node
+        new, type_ = self.expression(target, rows)
+        keys[rows.signature_of(target)] = (new, type_)
+        return [new, order_key(new)] if is_float(type_) else [new]
 
     def _projection(
         self, node: Any, scope: Scope, names: ResultNames
@@ -491,7 +544,7 @@ class _Translator(ExpressionTranslator):
         from sqlglot import exp
 
         distinct = node.args["distinct"]
-        if distinct.args.get("on") or not fields or len(fields) != len(written):
+        if not fields or len(fields) != len(written):
             return node
         keys = []
         for projection, field in zip(written, fields, strict=True):
@@ -500,6 +553,24 @@ class _Translator(ExpressionTranslator):
         if any(is_float(field.type) for field in fields):
             distinct.set("on", exp.Tuple(expressions=keys))
         return _ordered_outside(node, fields, names)
+
+
+def _first_table(select: Any) -> Any | None:
+    """Return what stands first in FROM."""
+    start = select.args.get("from_") or select.args.get("from")  # by the version of sqlglot
+    return None if start is None else start.this
+
+
+def _keys_of_all(projections: list[Any]) -> list[Any]:
+    """Return the projections that GROUP BY ALL groups by, none where only DuckDB can tell."""
+    from sqlglot import exp
+
+    stars = [star for part in projections for star in part.find_all(exp.Star)]
+    has_columns = any(not _is_counted(star) for star in stars)
+    if has_columns or any(part.find(exp.Window) is not None for part in projections):
+        return []
+    bare = [part.this if isinstance(part, exp.Alias) else part for part in projections]
+    return [part for part in bare if not has_aggregate(part)]
 
 
 def _projection_at(node: Any, projections: list[Any]) -> Any | None:

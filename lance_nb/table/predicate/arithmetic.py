@@ -137,10 +137,10 @@ def modulo(left: Value, right: Value) -> Value:
             chunks = left.chunks if isinstance(left, pa.ChunkedArray) else [left]
             return pa.chunked_array([_remainders(chunk, divisor) for chunk in chunks], left.type)
         return pc.subtract(left, pc.multiply(pc.divide(left, right), right))
-    dividend, other = aligned(left, right)
+    dividends, divisors = aligned(left, right)
     with np.errstate(all="ignore"):
-        remainders = np.fmod(to_numpy(dividend), to_numpy(other))
-    result = with_nulls_of(remainders, dividend, other).cast(left.type)
+        remainders = np.fmod(to_numpy(dividends), to_numpy(divisors))
+    result = with_nulls_of(remainders, dividends, divisors).cast(left.type)
     scalars = isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar)
     return only_value(result) if scalars else result
 
@@ -168,9 +168,8 @@ def _remainders(dividends: pa.Array, divisor: int) -> pa.Array:
         np.multiply(remainders, by, out=remainders)
         np.subtract(part, remainders, out=remainders)
         if values.dtype.kind == "i" and part.min() < 0:
-            remainders -= by * (
-                (part < 0) & (remainders != 0)
-            )  # the remainder was that of floor division
+            # Those were the remainders of floor division.
+            remainders -= by * ((part < 0) & (remainders != 0))
     result = pa.Array.from_buffers(dividends.type, len(values), [None, pa.py_buffer(out)])
     if not dividends.null_count:
         return result
@@ -193,15 +192,13 @@ def _decimal_arithmetic(sign: str, left: Expression, right: Expression) -> Expre
         else:
             return None
     if sign == "%":
-        return call("operator %", *_decimal_remainder(operands[0], operands[1]))
-    if (
-        sign == "*"
-        and operands[0].type.precision + operands[1].type.precision >= _DECIMAL128_DIGITS
-    ):
-        return call("operator *", _wide_product(operands[0].type, operands[1].type), *operands)
-    kernel = (
-        _decimal_quotient(operands[0].type, operands[1].type) if sign == "/" else _KERNELS[sign]
-    )
+        return call("operator %", *_decimal_remainder(*operands))
+    types = [operand.type for operand in operands]
+    kernel = _KERNELS[sign]
+    if sign == "/":
+        kernel = _decimal_quotient(*types)
+    elif sign == "*" and sum(type_.precision for type_ in types) >= _DECIMAL128_DIGITS:
+        kernel = _wide_product(*types)
     return call(f"operator {sign}", kernel, *operands)
 
 
@@ -228,10 +225,10 @@ def _decimal_remainder(dividend: Expression, divisor: Expression) -> tuple[Any, 
     type_ = (pa.decimal256 if is_wide else pa.decimal128)(digits, scale)
     context = Context(prec=_DECIMAL256_DIGITS)
 
-    def remainder(dividend: Decimal, other: Decimal) -> Decimal:
-        if not other:
+    def remainder(number: Decimal, by: Decimal) -> Decimal:
+        if not by:
             raise pa.ArrowInvalid("divide by zero")
-        return context.remainder(dividend, other)
+        return context.remainder(number, by)
 
     return per_row(remainder, type_), dividend, divisor
 

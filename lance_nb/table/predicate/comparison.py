@@ -219,8 +219,8 @@ def _signs(left: pa.Array, right: pa.Array) -> Signs:
     type_ = left.type
     if pt.is_struct(type_):
         signs = np.zeros(len(left), np.int8)
-        for left_child, other in zip(left.flatten(), right.flatten(), strict=True):
-            signs = np.where(signs == 0, _signs(left_child, other), signs)
+        for left_child, right_child in zip(left.flatten(), right.flatten(), strict=True):
+            signs = np.where(signs == 0, _signs(left_child, right_child), signs)
     elif pt.is_list(type_) or pt.is_large_list(type_) or pt.is_fixed_size_list(type_):
         signs = _list_signs(opened(left), opened(right))
     elif pt.is_nested(type_):

@@ -206,7 +206,7 @@ def evaluate_needed(expression: Expression, columns: Columns) -> Value:
         return evaluate(expression, columns)
     except (pa.ArrowException, OverflowError):
         lazy = (*_DECIDED_BY, *_BRANCHES, *_FIRST_VALID)
-        decides = any(isinstance(part, Call) and part.name in lazy for part in _calls(expression))
+        decides = any(isinstance(part, Call) and part.name in lazy for part in nodes_of(expression))
         if not decides or not columns:
             raise
     return _needed(expression, columns, _LAZY_DEPTH_MAX)
@@ -273,7 +273,8 @@ def _at_rows(operand: Expression, is_open: pa.BooleanArray, columns: Columns, de
     return value.take(pc.if_else(is_open, pc.subtract(place, 1), pa.scalar(None, pa.int64())))
 
 
-def _calls(expression: Expression) -> Iterator[Expression]:
+def nodes_of(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and all that it is computed from, without recursion."""
     waiting = [expression]
     while waiting:
         node = waiting.pop()

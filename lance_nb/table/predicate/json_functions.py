@@ -144,16 +144,14 @@ def _of_path(function: Callable[..., Any], type_: pa.DataType) -> Binder:
 
 def _contains(name: str, operands: Sequence[Expression]) -> Expression:
     steps = _steps(literal_of(operands[1], name=name), name=name)
-    text_value = literal_of(operands[2], name=name)
-    text = text_value if isinstance(text_value, str) else _text(text_value)
+    element = literal_of(operands[2], name=name)
+    text = element if isinstance(element, str) else _text(element)
 
     def has(document: str) -> bool:
         value = next(_found(_parsed(document), steps), None)
         if not isinstance(value, list):
             return False
-        return any(
-            not isinstance(element, dict | list) and _as_text(element) == text for element in value
-        )
+        return any(not isinstance(item, dict | list) and _as_text(item) == text for item in value)
 
     return call(name, per_distinct(has, pa.bool_()), _document(operands[0], name=name))
 

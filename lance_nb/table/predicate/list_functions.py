@@ -154,18 +154,6 @@ def _answer(result: Any, lists: pa.Array) -> pa.Array:
     return pa.array(result, mask=lost if lost.any() else None)
 
 
-def _scalar_safe(kernel: Callable[..., Value]) -> Callable[..., Value]:
-    """Let a kernel of arrays take scalars alone."""
-
-    def safe(*values: Value) -> Value:
-        result = kernel(*aligned(*values))
-        return (
-            only_value(result) if all(isinstance(value, pa.Scalar) for value in values) else result
-        )
-
-    return safe
-
-
 def _has(name: str, operands: Sequence[Expression]) -> Expression:
     lists, (element,) = with_elements(list_of(operands[0], name=name), operands[1], name=name)
     literal = element.scalar if isinstance(element, Literal) else None
@@ -179,7 +167,7 @@ def _has(name: str, operands: Sequence[Expression]) -> Expression:
         answers = _answer(_rows_with(rows, hits) > 0, rows)
         return pc.if_else(pc.is_valid(elements), answers, scalar_of(None, pa.bool_()))
 
-    return call(name, _scalar_safe(kernel), lists, element)
+    return call(name, arrays_kernel(kernel), lists, element)
 
 
 def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
@@ -210,7 +198,7 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
     is_empty = is_list(operands[1].type) and operands[1].scalar.is_valid and not elements
 
     if is_empty:
-        return call(name, _scalar_safe(partial(_constant, value=every)), lists)
+        return call(name, arrays_kernel(partial(_constant, value=every)), lists)
     kernel = partial(has_items, members=members, has_null=has_null, every=every)
     return call(name, kernel, lists)
 
@@ -306,7 +294,7 @@ def element_at(name: str, operands: Sequence[Expression]) -> Expression:
         indices = np.where(valid, ends - lengths + offsets, 0)
         return taken(flat, pa.array(indices, mask=~valid))
 
-    result = call(name, _scalar_safe(pick), lists, cast(plain(operands[1]), pa.int64()))
+    result = call(name, arrays_kernel(pick), lists, cast(plain(operands[1]), pa.int64()))
     # As in pylance, an element loses its extension type; JSON keeps it, for the functions of JSON.
     is_json = getattr(result.type, "extension_name", "") == "arrow.json"
     is_extension = isinstance(result.type, pa.BaseExtensionType)

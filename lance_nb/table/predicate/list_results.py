@@ -144,11 +144,9 @@ def _of_two(choose: Callable[[Lists, Lists], pa.Array]) -> Binder:
             return nothing
 
         def kernel(left: pa.Array, right: pa.Array) -> pa.Array:
-            left_lists, other = opened(left), opened(right)
-            lost = left_lists.lost | other.lost
-            return choose(
-                Lists(left_lists.values, left_lists.starts, left_lists.lengths, lost), other
-            )
+            lists, other = opened(left), opened(right)
+            lost = lists.lost | other.lost
+            return choose(Lists(lists.values, lists.starts, lists.lengths, lost), other)
 
         return call(name, arrays_kernel(kernel), *alike(name, operands))
 
@@ -169,12 +167,12 @@ def _union(lists: Lists, other: Lists) -> pa.Array:
 
 def _distance(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(left: pa.Array, right: pa.Array) -> pa.Array:
-        left_lists, other = opened(left), opened(right)
-        lost = left_lists.lost | other.lost
-        if bool((left_lists.lengths != other.lengths)[~lost].any()):
+        left_lists, right_lists = opened(left), opened(right)
+        lost = left_lists.lost | right_lists.lost
+        if bool((left_lists.lengths != right_lists.lengths)[~lost].any()):
             raise pa.ArrowInvalid(f"{name} needs lists of one length")
         sums = []
-        for lists in (left_lists, other):
+        for lists in (left_lists, right_lists):
             mask = ~lost[lists.rows]
             values = lists.values.filter(pa.array(mask))
             sums.append(np.asarray(values.to_numpy(zero_copy_only=False), np.float64))
@@ -182,7 +180,9 @@ def _distance(name: str, operands: Sequence[Expression]) -> Expression:
         total = np.bincount(rows, (sums[0] - sums[1]) ** 2, left_lists.lengths.size)
         nulls = null_mask(left_lists.values) if len(left_lists.values) else np.zeros(0, np.bool_)
         lost |= np.bincount(left_lists.rows[nulls], minlength=lost.size) > 0
-        lost |= np.bincount(other.rows[null_mask(other.values)], minlength=lost.size) > 0
+        lost |= (
+            np.bincount(right_lists.rows[null_mask(right_lists.values)], minlength=lost.size) > 0
+        )
         return pa.array(np.sqrt(total), mask=lost)
 
     lists = [cast(list_of(operand, name=name), pa.list_(pa.float64())) for operand in operands]

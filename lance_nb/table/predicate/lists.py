@@ -133,9 +133,8 @@ def arrays_kernel(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
 
     def safe(*values: Value) -> Value:
         result = kernel(*aligned(*values))
-        return (
-            only_value(result) if all(isinstance(value, pa.Scalar) for value in values) else result
-        )
+        is_scalar = all(isinstance(value, pa.Scalar) for value in values)
+        return only_value(result) if is_scalar else result
 
     return safe
 

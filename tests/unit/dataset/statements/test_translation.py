@@ -12,6 +12,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.sql import prepare
+from lance_nb.dataset.statements.expressions import ScopeBinder
 from lance_nb.dataset.statements.translation import translate
 from lance_nb.errors import InvalidInputError
 from lance_nb.magic.command_line import main
@@ -107,6 +108,36 @@ def test_columns_keep_the_types_that_duckdb_lacks(ds: LanceDataset) -> None:
     assert str(result.to_pydict()) == str(stored.to_pydict())
 
 
+def test_half_precision_vectors_keep_their_type() -> None:
+    vectors = pa.list_(pa.float16(), 2)
+    rows = pa.table({
+        "v": pa.array([[1.5, None], None, [-0.0, 2.0]], vectors),
+        "lists": pa.array([[[1.5, 2.0]], None, []], pa.list_(vectors)),
+        "p": pa.array([{"v": [1.5, 2.0]}, None, {"v": None}], pa.struct([("v", vectors)])),
+        "zoned": pa.array([[0, 1], None, [2, 3]], pa.list_(pa.timestamp("us", "Asia/Tokyo"), 2)),
+    })  # fmt: skip
+    ds = lance_nb.write_dataset(rows, "memory://statements/vectors")
+    result = result_of(ds, "SELECT * FROM dataset")
+    assert result.schema.equals(rows.schema, check_metadata=False)
+    assert result.to_pylist() == rows.to_pylist()
+    assert result_of(ds, "SELECT count(v) AS n FROM dataset WHERE v IS NOT NULL").to_pylist() == [
+        {"n": 2}
+    ]
+
+
+def test_columns_whose_names_differ_only_in_case_are_told_apart() -> None:
+    rows = pa.table({"A": [1, 2], "a": [3, 4], "a_1": [5, 6], "id": [0, 1]})
+    ds = lance_nb.write_dataset(rows, "memory://statements/cases")
+    statement = (
+        'SELECT a, "A", a_1, a + 10 AS more, max("A") OVER () AS top FROM dataset d '
+        'WHERE d.a > 3 AND d."A" = 2'
+    )
+    assert result_of(ds, statement).to_pylist() == [
+        {"a": 4, "A": 2, "a_1": 6, "more": 14, "top": 2}
+    ]
+    assert result_of(ds, "SELECT * FROM dataset WHERE id = 0").to_pylist() == rows[:1].to_pylist()
+
+
 def bits_of(column: pa.ChunkedArray) -> list[str]:
     return [str(math.copysign(1, x)) + str(x) if x is not None else "" for x in column.to_pylist()]
 
@@ -126,6 +157,50 @@ def test_floats_are_told_apart_and_ordered_by_their_bits(ds: LanceDataset) -> No
     assert bits_of(counted["low"]) == ["-1.0nan"]
     joined = result_of(ds, "SELECT x.id FROM dataset x JOIN dataset y ON x.f = y.f ORDER BY x.id")
     assert joined["id"].to_pylist() == [0, 1, 2, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("clause", "counts"),
+    [
+        ("GROUP BY ALL", [1, 1, 1, 1, 1, 1]),
+        ("GROUP BY ROLLUP (f)", [1, 1, 1, 1, 1, 1, 6]),
+        ("GROUP BY CUBE (f)", [1, 1, 1, 1, 1, 1, 6]),
+        ("GROUP BY GROUPING SETS ((f), (f, f * 2), ())", [1, 1] * 6 + [6]),
+        ("GROUP BY GROUPING SETS (f, ROLLUP (f), (f))", [1, 1, 1] * 6 + [6]),
+    ],
+)
+def test_groups_of_every_kind_tell_floats_apart(
+    ds: LanceDataset, clause: str, counts: list[int]
+) -> None:
+    table = selected(ds, "f, count(*) AS n", f"{clause} ORDER BY f, n")
+    assert table["n"].to_pylist() == counts
+    assert len(set(bits_of(table["f"]))) == 6
+
+
+@pytest.mark.parametrize(
+    ("columns", "clause", "rows"),
+    [
+        ("a / 2 AS k, count(*) AS n", "GROUP BY ALL", [(-1, 1), (0, 2), (1, 1), (3, 1), (None, 1)]),
+        ("count(*) + 1 AS n", "GROUP BY ALL", [(7,)]),
+        ("(SELECT max(a) FROM dataset) AS m, count(*)", "GROUP BY ALL", [(7, 6)]),
+        ("a / 5 AS k, count(*) AS n", "GROUP BY ROLLUP (a / 5)",
+         [(0, 4), (1, 1), (None, 1), (None, 6)]),
+        ("a / 5 AS k, count(*) AS n", "GROUP BY GROUPING SETS ((1), ())",
+         [(0, 4), (1, 1), (None, 1), (None, 6)]),
+    ],
+)  # fmt: skip
+def test_group_keys_are_computed_as_in_filters(
+    ds: LanceDataset, columns: str, clause: str, rows: list[tuple[Any, ...]]
+) -> None:
+    table = selected(ds, columns, f"{clause} ORDER BY ALL")
+    assert [tuple(row.values()) for row in table.to_pylist()] == rows
+
+
+def test_distinct_on_takes_the_first_row_of_each_key(ds: LanceDataset) -> None:
+    by_half = selected(ds, "DISTINCT ON (a / 2) id", "WHERE a >= 0 ORDER BY a / 2, id DESC")
+    assert by_half["id"].to_pylist() == [2, 1, 5]
+    by_float = selected(ds, "DISTINCT ON (f) f", "ORDER BY f")
+    assert bits_of(by_float["f"]) == ["-1.0nan", "-1.0-0.0", "1.00.0", "1.01.5", "1.0nan", ""]
 
 
 def test_a_group_key_is_the_same_expression_elsewhere(ds: LanceDataset) -> None:
@@ -276,6 +351,49 @@ def test_what_duckdb_alone_knows_is_run_by_it(ds: LanceDataset) -> None:
     assert result_of(ds, statement).to_pylist() == [{"doubled": [2, 4], "id": 0}]
     described = result_of(ds, "DESCRIBE SELECT zoned FROM dataset")
     assert described.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        ("SELECT x FROM (SELECT dataset AS x, a + 1 FROM dataset) AS t", 10),
+        ("SELECT x FROM dataset AS x WHERE a + 1 > 1", 10),
+        ("SELECT count(*) FROM dataset PIVOT (sum(a) FOR s IN ('ab'))", 6),
+    ],
+)
+def test_rows_and_pivots_have_all_columns(ds: LanceDataset, statement: str, values: int) -> None:
+    (scan,) = prepare({"dataset": ds}, statement).translation.scans
+    assert (scan.columns, scan.computed) == (None, ())
+    value = result_of(ds, statement).column(0).to_pylist()[0]
+    assert (len(value) if isinstance(value, dict) else value) == values
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "columns"),
+    [
+        ("CAST('2024-01-01' AS DATE)", "{} + INTERVAL '1 day'", "{}"),
+        ("1", "(SELECT {}) = 1", "{} AS x"),
+        ("x.a = y.a", "{} AND x.a = y.a", "{}"),
+        ("list_transform(l, v -> v) = l", "{} OR x.a = y.a", "{}"),
+    ],
+)
+def test_long_and_deep_expressions_are_translated_in_little_time(
+    monkeypatch: pytest.MonkeyPatch, start: str, step: str, columns: str
+) -> None:
+    text = start
+    for _ in range(40):
+        text = step.format(text)
+    bind, bound = ScopeBinder.bind, []
+
+    def counted(binder: ScopeBinder, node: Any) -> Any:
+        bound.append(node.key)
+        assert len(bound) < 5000
+        return bind(binder, node)
+
+    monkeypatch.setattr(ScopeBinder, "bind", counted)
+    statement = f"SELECT {columns.format(text)} FROM dataset x, dataset y"  # noqa: S608
+    translate(statement, {"dataset": TABLE.schema})
+    assert bound
 
 
 def test_a_natural_join_compares_every_column(ds: LanceDataset) -> None:
