@@ -46,7 +46,7 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def with_items(values: Any, kind: pa.DataType) -> Any:
     """Return an array or chunked array of the same values, which Arrow casts within its memory.
 
-    Dictionaries and runs of lists are left alone: Arrow makes no fixed-size lists of them.
+    Dictionaries, runs and unions of lists are left alone: Arrow makes no fixed-size lists of them.
     """
     if not _has_type(kind, _FIXED) or not _has_type(values.type, _LISTS):
         return values
@@ -82,7 +82,7 @@ def _has_type(kind: pa.DataType, types: tuple[type, ...]) -> bool:
 
 def _array_with_items(array: pa.Array) -> pa.Array:
     kind = array.type
-    if not _has_type(kind, _LISTS) or isinstance(kind, pa.RunEndEncodedType):
+    if not _has_type(kind, _LISTS) or isinstance(kind, pa.RunEndEncodedType | pa.UnionType):
         return array
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, _array_with_items(array.storage))

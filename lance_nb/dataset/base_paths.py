@@ -172,15 +172,17 @@ def created_bases(root: str) -> tuple[str, ...]:
 
 def remember_blobs(root: str, uris: Iterable[str]) -> None:
     """Note that this process wrote references to external blobs into the dataset at ``root``."""
-    key = _key(root)
-    with _lock:
-        blobs = _created.setdefault(key, _Created()).blobs
-        blobs.add(uris, _most_blobs(blobs))
+    written = BlobUris()
+    written.add(uris, URIS_MAX)  # follows links, so it is done outside of the lock
+    _remember(root, written)
 
 
 def inherit_blobs(root: str, source_root: str) -> None:
     """Note that a dataset has the references to external blobs of the one it was cloned from."""
-    written = written_blobs(source_root)
+    _remember(root, written_blobs(source_root))
+
+
+def _remember(root: str, written: BlobUris) -> None:
     if not written:
         return
     key = _key(root)

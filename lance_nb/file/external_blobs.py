@@ -13,8 +13,8 @@ Source: external blobs and ``external_blob_mode="ingest"`` of pylance 14.0.2.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Self
 
 from lance_nb.errors import InvalidInputError, LanceError
@@ -127,7 +127,8 @@ def _targets(uris: Iterable[str]) -> Iterator[tuple[str, str]]:
         if folder not in real_folders:
             real_folders[folder] = real_path(folder or "/").rstrip("/")
         target = f"{real_folders[folder]}/{name}"
-        yield uri, real_path(target) if Path(target).is_symlink() else target
+        is_link = os.path.islink(target)  # noqa: PTH114  Path's raises for names that are too long
+        yield uri, real_path(target) if is_link else target
 
 
 @dataclass(frozen=True, slots=True)

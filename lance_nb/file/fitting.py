@@ -25,6 +25,7 @@ from lance_nb.format.logical_types import JSON, arrow_to_logical
 from lance_nb.format.schema import Field
 
 _JSON_TEXT = "arrow.json"
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_map)
 
 
 def fit(array: pa.Array, field: Field, type_: pa.DataType, first_row: int = 0) -> pa.Array:
@@ -35,14 +36,13 @@ def fit(array: pa.Array, field: Field, type_: pa.DataType, first_row: int = 0) -
     ``first_row`` is the number of the first row in messages.
     """
     fitted = _fit(array, field, type_, field.name)
-    if _has_text(fitted.type):
-        try:
-            fitted.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise SchemaMismatchError(
-                f"column {field.name!r} has text that is not UTF-8: {error}; store it as bytes "
-                "(binary), or decode it first"
-            ) from error
+    try:
+        _check_text(fitted)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(
+            f"column {field.name!r} has text that is not UTF-8: {error}; store it as bytes "
+            "(binary), or decode it first"
+        ) from error
     check_nulls(fitted, field, first_row)
     return fitted
 
@@ -76,6 +76,28 @@ def _fit(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Arr
     return _fit_leaf(array, type_, path)
 
 
+def _check_text(array: pa.Array) -> None:
+    """Validate the texts of an array. Raises pyarrow.ArrowInvalid.
+
+    Arrow validates all children of a nested array, not only those of its slice, which would take
+    quadratic time when one big table is written in many slices.
+    """
+    type_ = array.type
+    if not len(array) or not _has_text(type_):
+        return
+    array.validate()  # the first and last offset, among others
+    if pa.types.is_struct(type_):
+        for position in range(type_.num_fields):
+            _check_text(array.field(position))
+    elif pa.types.is_fixed_size_list(type_):
+        _check_text(fixed_size_items(array))
+    elif any(is_kind(type_) for is_kind in _LISTS):
+        start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        _check_text(array.values.slice(start, stop - start))
+    else:
+        array.validate(full=True)
+
+
 def _has_text(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
         return _has_text(type_.value_type)
@@ -90,8 +112,7 @@ def _same_nesting(array_type: pa.DataType, column_type: pa.DataType) -> bool:
             pa.types.is_fixed_size_list(array_type)
             and array_type.list_size == column_type.list_size
         )
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_map)
-    return any(is_kind(array_type) and is_kind(column_type) for is_kind in kinds)
+    return any(is_kind(array_type) and is_kind(column_type) for is_kind in _LISTS)
 
 
 def _fit_struct(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:

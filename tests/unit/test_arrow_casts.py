@@ -236,6 +236,13 @@ def run_cases(group: str, progress: Path) -> int:
     return count
 
 
+def test_unions_of_lists_beside_a_list_are_left_alone() -> None:
+    union = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([[1]])])
+    struct = pa.StructArray.from_arrays([union, pa.array([[1, 2]])], ["u", "l"])
+    target = pa.struct([("u", union.type), ("l", pa.list_(pa.int64(), 2))])
+    assert cast_array(struct, target).to_pylist() == [{"u": [1], "l": [1, 2]}]
+
+
 def test_forms_of_an_extension_type_become_each_other() -> None:
     texts = pa.array(['{"a": 1}', None], pa.large_string())
     documents = pa.ExtensionArray.from_storage(pa.json_(pa.large_string()), texts)

@@ -38,7 +38,7 @@ def reader_of(
     Raises InvalidInputError for what cannot be streamed, SchemaMismatchError for another schema.
     """
     try:
-        schema = None if schema is None else pa.schema(schema)  # typed as the data is
+        schema = None if schema is None else pa.schema(schema)  # resolves extension types
         reader = _with_extension_types(_reader(data, schema))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as exc:
         raise SchemaMismatchError(f"the data does not fit the schema: {exc}") from exc
@@ -116,7 +116,7 @@ def fitted(rows: Any, schema: pa.Schema) -> Any:
 
 
 def is_frame(data: object, kinds: tuple[str, ...] = ("pandas", "polars")) -> bool:
-    """Whether a value is a DataFrame of such a library; told without importing it."""
+    """Return whether a value is a DataFrame of these libraries, without importing them."""
     kind = type(data)
     return kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] in kinds
 
@@ -124,28 +124,38 @@ def is_frame(data: object, kinds: tuple[str, ...] = ("pandas", "polars")) -> boo
 def _pandas_table(frame: Any, schema: pa.Schema | None) -> pa.Table:
     """Return the table of a DataFrame, with its index unless the schema leaves it out."""
     if schema is None:
-        return pa.Table.from_pandas(frame)
+        return _from_pandas(frame, None)
+    index = frame.index
+    names = {*frame.columns, *index.names, *(f"__index_level_{n}__" for n in range(index.nlevels))}
+    fields = [field for field in schema if field.name in names]
     stored = [  # columns that pandas holds as Arrow arrays are cast here, not by pandas
         field.with_type(getattr(frame.dtypes.get(field.name), "pyarrow_dtype", field.type))
-        for field in schema
+        for field in fields
     ]
+    table = _from_pandas(frame, pa.schema(stored, schema.metadata))
+    return cast_table(table, pa.schema(fields, table.schema.metadata))
+
+
+def _from_pandas(frame: Any, schema: pa.Schema | None) -> pa.Table:
     try:
-        table = pa.Table.from_pandas(frame, pa.schema(stored, schema.metadata))
-    except KeyError as exc:  # pyarrow's error for a column that the frame does not have
-        raise SchemaMismatchError(f"the DataFrame does not fit the schema: {exc.args[0]}") from exc
-    return cast_table(table, schema.with_metadata(table.schema.metadata))
+        return pa.Table.from_pandas(frame, schema)
+    except ValueError as exc:  # for two columns of one name, a forbidden null, or a lossy cast
+        problem = "cannot be converted" if schema is None else "does not fit the schema"
+        reason = "; ".join(map(str, exc.args))
+        raise SchemaMismatchError(f"the DataFrame {problem}: {reason}") from exc
 
 
 def _mapping_table(columns: Mapping[str, Any], schema: pa.Schema | None) -> pa.Table:
     """Return the table of columns by name; those that are Arrow arrays are cast here."""
     if schema is None:
         return pa.table(columns)
+    fields = [field for field in schema if field.name in columns]
     arrays = {
         field.name: cast_array(columns[field.name], field.type)
-        for field in schema
-        if isinstance(columns.get(field.name), pa.Array | pa.ChunkedArray)
+        for field in fields
+        if isinstance(columns[field.name], pa.Array | pa.ChunkedArray)
     }
-    return pa.table({**columns, **arrays}, schema=schema)
+    return pa.table({**columns, **arrays}, schema=pa.schema(fields, schema.metadata))
 
 
 def _hugging_face_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:

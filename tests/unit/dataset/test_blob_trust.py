@@ -290,6 +290,29 @@ def test_the_memory_of_all_datasets_is_bounded_and_the_error_says_so(
     assert len(written_blobs(first)) + len(written_blobs(second)) == 3
 
 
+def test_one_write_of_more_blobs_than_are_remembered_says_so(
+    tmp_path: Path, media: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (external_blobs, base_paths, blob_writer, locations):
+        monkeypatch.setattr(module, "URIS_MAX", 2)
+    uris = [(media / name).as_uri() for name in ("a.bin", "b.bin", "secret.bin")]
+    error = refused(by_write(str(tmp_path / "x.lance"), rows(*uris)))
+    assert "more external blobs than the 2 whose URIs it remembers" in "".join(error.__notes__)
+
+
+def test_a_dataset_that_alone_refers_to_blobs_may_use_all_of_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(base_paths, "URIS_MAX", 3)
+    for name in ("x", "y", "z", "x"):
+        remember_blobs("/d", [f"s3://bucket/{name}"])
+    assert len(written_blobs("/d")) == 3
+    assert not written_blobs("/d").is_cut
+    remember_blobs("/d", ["s3://bucket/one-more"])
+    assert len(written_blobs("/d")) == 3
+    assert written_blobs("/d").is_cut
+
+
 def test_what_no_store_opens_is_not_remembered() -> None:
     remember_blobs("/d", ["file://host/x", "", "s3://bucket/x"])
     assert written_blobs("/d").target("s3://bucket/x") == "s3://bucket/x"

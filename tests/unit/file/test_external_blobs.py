@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError
-from lance_nb.file.external_blobs import BlobBases, ExternalBlobs, ExternalPayload
+from lance_nb.file.external_blobs import BlobBases, BlobUris, ExternalBlobs, ExternalPayload
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import ByteRange
 from lance_nb.storage.registry import open_store
@@ -74,3 +74,10 @@ def test_the_longest_base_path_takes_what_lies_below_it():
     for uri in ("/media/../x", "/media2/x", "s3://bucket/media", "s3://bucket/media/../x"):
         assert bases.place_of(uri) is None
     assert BlobBases().place_of("/media/x") is None
+
+
+def test_uris_that_no_file_can_have_are_held_like_others():
+    uris = BlobUris()
+    too_long = f"/{'a' * 5000}/b"
+    uris.add([too_long, "file:///nul\0"], 10)
+    assert uris.target(too_long) == too_long

@@ -149,3 +149,28 @@ def test_only_kept_lists_are_looked_into(size: int | None):
     kind = pa.list_(item) if size is None else pa.list_(item, size)
     whole = pa.array([[{"x": 1}, {"x": 2}], None, [{"x": 3}, {"x": 4}]], kind)
     assert fitted(whole, kind).to_pylist() == whole.to_pylist()
+
+
+TEXTS = pa.array(["a", "b", "c", "d"])
+INVALID = pa.Array.from_buffers(
+    pa.string(), 4, [None, TEXTS.buffers()[1], pa.py_buffer(b"ab\xffd")]
+)
+OFFSETS = pa.array([0, 1, 2, 3, 4], pa.int32())
+NESTED_TEXTS = [
+    INVALID,
+    pa.StructArray.from_arrays([INVALID], ["a"]),
+    pa.ListArray.from_arrays(OFFSETS, INVALID),
+    pa.LargeListArray.from_arrays(OFFSETS.cast(pa.int64()), INVALID),
+    pa.FixedSizeListArray.from_arrays(pa.StructArray.from_arrays([INVALID], ["a"]), 1),
+    pa.MapArray.from_arrays(OFFSETS, INVALID, TEXTS),
+]
+
+
+@pytest.mark.parametrize("array", NESTED_TEXTS, ids=lambda array: str(array.type))
+def test_text_that_is_not_utf8_is_refused_in_its_own_slice(array: pa.Array):
+    field = Schema.from_arrow(pa.schema([("c", array.type)])).fields[0]
+    for start, size in ((0, 2), (3, 1), (2, 0)):
+        assert len(fit(array.slice(start, size), field, array.type)) == size
+    for start, size in ((0, 4), (2, 1), (1, 2)):
+        with pytest.raises(SchemaMismatchError, match="text that is not UTF-8"):
+            fit(array.slice(start, size), field, array.type)

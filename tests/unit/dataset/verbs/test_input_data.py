@@ -49,8 +49,33 @@ def test_the_index_of_a_data_frame_is_a_column():
 
 def test_a_data_frame_without_a_column_of_the_schema_is_refused():
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(SchemaMismatchError, match="name 'b' present in the specified schema"):
+    with pytest.raises(SchemaMismatchError, match="no column 'b', which the schema requires"):
         reader_of(pandas.DataFrame({"a": [1]}), pa.schema([("b", pa.int64())]))
+
+
+@pytest.mark.parametrize("library", ["dict", "pandas", "polars", "pyarrow"])
+def test_only_columns_that_may_be_null_may_be_missing(library):
+    columns = {"a": [1]}
+    if library == "pyarrow":
+        rows = pa.table(columns)
+    else:
+        rows = columns if library == "dict" else pytest.importorskip(library).DataFrame(columns)
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string())])
+    assert reader_of(rows, schema, partial=True).read_all().to_pydict() == columns
+    with pytest.raises(SchemaMismatchError, match="no column 'b', which the schema requires"):
+        reader_of(rows, schema)
+    required = schema.set(1, pa.field("b", pa.string(), nullable=False))
+    with pytest.raises(SchemaMismatchError, match="no column 'b', which the schema requires"):
+        reader_of(rows, required, partial=True)
+
+
+def test_a_data_frame_that_pandas_cannot_convert_is_refused():
+    pandas = pytest.importorskip("pandas")
+    required = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    with pytest.raises(SchemaMismatchError, match=r"does not fit the schema: .* non-nullable"):
+        reader_of(pandas.DataFrame({"a": pandas.array([1, None], "Int64")}), required)
+    with pytest.raises(SchemaMismatchError, match="cannot be converted: Duplicate column names"):
+        reader_of(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
 
 
 def test_data_frames_take_the_schema_that_is_given():
