@@ -123,21 +123,21 @@ def record_of(properties: Mapping[str, str]) -> MergeRecord | None:
         return None
     source, base, target = (number or 0 for number in numbers)
     return MergeRecord(
-        values["kind"],
-        _branch(values.get("source_branch", MAIN)),
-        values.get("source_id", ""),
-        source,
-        _branch(values.get("base_branch", MAIN)),
-        base,
-        target,
-        values.get("strategy", ""),
-        values.get("on_conflict"),
-        values.get("copied") == "true",
-        values.get("pin"),
-        _ids(values.get("transactions", "")),
-        _texts(values.get("choices", "[]")),
-        _texts(values["key"]) if "key" in values else None,
-        _numbers(values["fields"]) if "fields" in values else None,
+        kind=values["kind"],
+        source_branch=_branch(values.get("source_branch", MAIN)),
+        source_id=values.get("source_id", ""),
+        source_version=source,
+        base_branch=_branch(values.get("base_branch", MAIN)),
+        base_version=base,
+        target_version=target,
+        strategy=values.get("strategy", ""),
+        on_conflict=values.get("on_conflict"),
+        is_copied=values.get("copied") == "true",
+        pin=values.get("pin"),
+        transactions=_ids(values.get("transactions", "")),
+        choices=_texts(values.get("choices", "[]")),
+        key=_texts(values["key"]) if "key" in values else None,
+        fields=_numbers(values["fields"]) if "fields" in values else None,
     )
 
 

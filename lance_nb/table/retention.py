@@ -32,6 +32,7 @@ from datetime import datetime, timedelta
 
 from lance_nb.errors import CleanupError, InvalidInputError
 from lance_nb.format.layout import ManifestName
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.value_classes import dataclass
 
 DEFAULT_AGE = timedelta(days=14)
@@ -124,7 +125,7 @@ def removable(
     if policy.versions is not None:
         removable_names = [name for name in removable_names if name.version in policy.versions]
     if policy.older_than is not None:
-        removable_names = _older(removable_names, age, age.now - policy.older_than)
+        removable_names = _older(removable_names, age, _cutoff(age.now, policy.older_than))
     tagged = {
         name.version: protection.tags[name.version]
         for name in removable_names
@@ -135,11 +136,20 @@ def removable(
             f"{tag!r} (version {number})" for number, tags in tagged.items() for tag in tags
         )
         raise CleanupError(
-            f"{len(tagged)} tagged version(s) would be cleaned up, which never happens: {shown}. "
-            "Delete the tags, or pass error_if_tagged_old_versions=False to clean up the others"
+            f"{count_of(len(tagged), 'tagged version')} would be cleaned up, which never happens: "
+            f"{shown}. Delete the tags, or pass error_if_tagged_old_versions=False to clean up the "
+            "other versions"
         )
     protected = {*tagged, *protection.forks, *protection.merged}
     return [name for name in removable_names if name.version not in protected]
+
+
+def _cutoff(now: datetime, span: timedelta) -> datetime:
+    """Return the time that lies a span before ``now``; year 1 for spans that go beyond it."""
+    try:
+        return now - span
+    except OverflowError:
+        return datetime.min.replace(tzinfo=now.tzinfo)
 
 
 def _older(names: Sequence[ManifestName], age: Age, cutoff: datetime) -> list[ManifestName]:

@@ -24,7 +24,6 @@ from lance_nb.format.layout import branch_root
 from lance_nb.format.manifest_history import DATA, INDEX, identity_of
 from lance_nb.table.cleanup_plan import DELETED_KINDS, Rule, is_left_over
 from lance_nb.table.file_references import Mask
-from lance_nb.table.merge_bases import merged_versions
 from lance_nb.table.retention import Protection, RetentionPolicy
 from lance_nb.table.survey import TEMPORARY_MANIFEST, StoredFile
 
@@ -82,7 +81,7 @@ class RetentionSimulator:
         self.numbers = survey.lines[folder].numbers
         self.tags = {name: tag.version for name, tag in survey.tags.items() if tag.branch == branch}
         self._account, self._folder = account, folder
-        self._merged = merged_versions(survey, branch)
+        self._merged = account.merged_versions(survey, branch)
         self._line = account.references.lines[folder]
         self._names = survey.lines[folder].names
         timestamps = {version.version: version.timestamp_ns for version in self._line.versions}

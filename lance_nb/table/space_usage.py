@@ -38,7 +38,7 @@ from lance_nb.format.layout import ManifestName, branch_path, branch_root, tag_p
 from lance_nb.format.manifest_history import TRANSACTION
 from lance_nb.table.cleanup_plan import Rule, make_plan
 from lance_nb.table.file_references import Ints, Mask, References, Spans
-from lance_nb.table.merge_bases import merged_versions
+from lance_nb.table.merge_bases import Marks, merged_versions, newest_marks
 from lance_nb.table.retention import Age, Protection, RetentionPolicy, removable
 from lance_nb.table.survey import (
     KINDS,
@@ -178,7 +178,8 @@ class WhatIf:
 class SpaceAccount:
     """The survey and the references that all numbers are computed from, and simulated clean-ups.
 
-    ``sizes``: of each identity, all its files together. ``spans``: of each line, by folder.
+    ``sizes``: of each identity, all its files together. ``spans``: of each line, by folder;
+    ``marks``: the merges that its newest version names, by folder.
     """
 
     survey: Survey
@@ -186,6 +187,7 @@ class SpaceAccount:
     now: datetime
     sizes: Ints
     spans: Mapping[str, Spans]
+    marks: Mapping[str, Marks]
 
     @classmethod
     def of(cls, survey: Survey, references: References, now: datetime) -> SpaceAccount:
@@ -196,7 +198,13 @@ class SpaceAccount:
         sizes = np.zeros(len(references), np.int64)
         np.add.at(sizes, identities[identities >= 0], bytes_each[identities >= 0])
         spans = {folder: line.spans() for folder, line in references.lines.items()}
-        return cls(survey, references, now, sizes, spans)
+        has_branches = len(survey.lines) > 1
+        marks = {folder: newest_marks(survey, folder) for folder in survey.lines if has_branches}
+        return cls(survey, references, now, sizes, spans, marks)
+
+    def merged_versions(self, survey: Survey, branch: str | None) -> frozenset[int]:
+        """Return the versions of a branch from which the merges into branches of a survey start."""
+        return merged_versions(survey, branch, self.marks.__getitem__)
 
     def freed(self, policy: RetentionPolicy | None, what_if: WhatIf) -> Freed:
         """Simulate; see ``Space.freed_if``."""
@@ -246,7 +254,7 @@ class SpaceAccount:
         protection = Protection(
             survey.tagged_versions(line.branch),
             survey.fork_versions(line.branch),
-            merged_versions(survey, line.branch),
+            self.merged_versions(survey, line.branch),
         )
         newest = line.numbers[-1] if line.names else 0
         return removable(policy, line.names, newest, age, protection)
@@ -445,7 +453,7 @@ def _tag_rows(account: SpaceAccount) -> Iterator[dict[str, Any]]:
     fixed: dict[str, Mask] = {}
     for folder, newest in _newest_masks(account):
         branch = survey.lines[folder].branch
-        bases = [*survey.fork_versions(branch), *merged_versions(survey, branch)]
+        bases = [*survey.fork_versions(branch), *account.merged_versions(survey, branch)]
         fixed[folder] = newest | np.isin(account.references.lines[folder].numbers(), bases)
     pinned: dict[tuple[str, int], list[str]] = {}
     for name, tag in survey.tags.items():

@@ -79,7 +79,7 @@ class MergeOptions:
 
     @property
     def request(self) -> MergeRequest:
-        """What the engine wants to know."""
+        """The options that the plan depends on."""
         return MergeRequest(self.on_conflict, self.key, self.copies_files, self.resolve)
 
 

@@ -119,7 +119,7 @@ class Findings:
         )
 
     def extend(self, other: Findings) -> None:
-        """Add what another object has found."""
+        """Add the conflicts and notes of other findings."""
         self.conflicts += other.conflicts
         for text in other.notes:
             self.note(text)
@@ -130,7 +130,7 @@ class Findings:
         return tuple(conflict for conflict in self.conflicts if conflict.resolution is None)
 
     def note(self, text: str) -> None:
-        """Say something that is no conflict; once."""
+        """Add a note that is no conflict, unless it is there already."""
         if text not in self.notes:
             self.notes.append(text)
 

@@ -17,9 +17,9 @@ from dataclasses import field, replace
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
-from lance_nb.storage.registry import split_uri
 from lance_nb.transactions.branch_merge.matching import file_name
 from lance_nb.transactions.branch_merge.merge_base import Side
+from lance_nb.transactions.branch_merge.pins import plain_uri
 from lance_nb.value_classes import dataclass
 
 Place = tuple[tuple[str, str], bool]
@@ -73,17 +73,17 @@ class FileLocations:
 
     def foreign(self) -> frozenset[int]:
         """Return the base paths of the outcome that the target would not depend on otherwise."""
-        mine = {_split(uri) for uri in self.inherited}
+        mine = {plain_uri(uri) for uri in self.inherited}
         present = {
             present_base.id: present_base
             for present_base in self.target.snapshot.locations.present_bases()
         }
         needed = [present.get(base.id, base) for base in self.needed()]
-        return frozenset(base.id for base in needed if _split(base.path) not in mine)
+        return frozenset(base.id for base in needed if plain_uri(base.path) not in mine)
 
     def _is_inherited(self, base_id: int | None) -> bool:
-        place = _split(self._source_base(base_id).path)
-        return any(_split(uri) == place for uri in self.inherited)
+        place = plain_uri(self._source_base(base_id).path)
+        return any(plain_uri(uri) == place for uri in self.inherited)
 
     def needed(self) -> tuple[BasePath, ...]:
         """Return the base paths of the outcome, without those that copies have spared."""
@@ -92,14 +92,14 @@ class FileLocations:
         needed_bases = (
             base
             for base in self.added
-            if any(_split(i) == _split(base.path) for i in self.inherited)
+            if any(plain_uri(uri) == plain_uri(base.path) for uri in self.inherited)
         )
         return (*self.target.manifest.base_paths, *needed_bases)
 
     def _base(self, base_id: int | None) -> int | None:
         source_base = self._source_base(base_id)
         place = _place(source_base)
-        if place == ((_split(self.target.snapshot.locations.home.uri)), True):
+        if place == (plain_uri(self.target.snapshot.locations.home.uri), True):
             return None
         for base in (*self.target.snapshot.locations.present_bases(), *self.added):
             if _place(base) == place:
@@ -122,12 +122,7 @@ class FileLocations:
 
 
 def _place(base: BasePath) -> Place:
-    return _split(base.path), base.is_dataset_root
-
-
-def _split(uri: str) -> tuple[str, str]:
-    scheme, place = split_uri(uri)
-    return scheme, place.rstrip("/")
+    return plain_uri(base.path), base.is_dataset_root
 
 
 FieldFiles = dict[int, str]

@@ -32,7 +32,7 @@ from lance_nb.value_classes import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What of one version is what of another, for each two of the three."""
+    """The matches of each two of the three versions."""
 
     base_source: Match
     base_target: Match

@@ -59,7 +59,6 @@ def merged_stamps(ends: Ends, base: Fragment, s: Fragment, t: Fragment, revived:
     after = _updated(s)
     fresh = after != before if before.size == after.size else np.ones(after.size, np.bool_)
     mine = _updated(t)
-    fresh = fresh.copy()
     fresh[revived] = True
     if mine.size != after.size or not fresh.any():
         return t
@@ -188,7 +187,7 @@ def match(
     by_path: bool = False,
     renumbered: Renumbered | None = None,
 ) -> Match:
-    """Find out what of ``side`` is what of ``other``.
+    """Match the fragments and fields of ``side`` with those of ``other``.
 
     ``by_path``: fields that no file shows are matched by their path and type. ``renumbered``: the
     merge that brought ``side`` to ``other``, which says what became of its fields.
@@ -458,7 +457,7 @@ class RowIds:
 
 
 def match_rows(side: Side, other: Side, fragments: Mapping[int, int]) -> RowIds:
-    """Find out which rows of matched fragments have other ids in the other version."""
+    """Return the row ids of matched fragments that differ between the two versions."""
     before, after = [], []
     for left, right in fragments.items():
         mine, theirs = side.fragments[left], other.fragments[right]

@@ -63,7 +63,7 @@ class Side:
 
     @classmethod
     def of(cls, snapshot: Snapshot, indices: tuple[IndexMetadata, ...]) -> Side:
-        """Look at a version. Raises CorruptFileError when two fragments have one id."""
+        """Return a version as a side. Raises CorruptFileError when two fragments have one id."""
         snapshot.manifest.fragments.check_ids_differ()
         fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
         return cls(snapshot, indices, fragments, Places(snapshot.locations))
@@ -87,6 +87,28 @@ class Side:
     def label(self) -> str:
         """Branch and version, with a colon between."""
         return f"{self.branch or 'main'}:{self.version}"
+
+    @property
+    def max_fragment_id(self) -> int:
+        """The highest fragment id that was given up to this version, -1 if none was."""
+        highest = self.manifest.max_fragment_id
+        return max(self.fragments, default=-1) if highest is None else highest
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest field id that a version up to this one can have given, -1 if none can."""
+        allocated = self.manifest.max_allocated_field_id
+        in_files = (
+            field_id
+            for fragment in self.fragments.values()
+            for file in fragment.files
+            for field_id in file.fields
+        )
+        return max(
+            self.manifest.schema.max_field_id,
+            -1 if allocated is None else allocated,
+            max(in_files, default=-1),
+        )
 
     @property
     def has_row_ids(self) -> bool:
@@ -513,19 +535,7 @@ def load_line(repository: Repository, line: Line, lines: Sequence[Ancestry]) -> 
 
 def shared_since(fork: Side) -> Shared:
     """Return what two branches number alike: what was numbered before their fork."""
-    manifest = fork.manifest
-    highest = manifest.max_fragment_id
-    in_files = [
-        number
-        for fragment in fork.fragments.values()
-        for file in fragment.files
-        for number in file.fields
-    ]
-    return Shared(
-        max(fork.fragments, default=-1) if highest is None else highest,
-        max([manifest.schema.max_field_id, manifest.max_allocated_field_id or -1, *in_files]),
-        manifest.next_row_id,
-    )
+    return Shared(fork.max_fragment_id, fork.max_field_id, fork.manifest.next_row_id)
 
 
 def uuids_of(steps: Sequence[Step]) -> tuple[str, ...]:

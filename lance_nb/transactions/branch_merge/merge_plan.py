@@ -16,6 +16,7 @@ Source: commit.py; Lance has no merge of branches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -131,10 +132,11 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """How two versions parted, of the source and the target each.
+    """How two versions diverged; pairs are of the source and of the target.
 
-    ``lines`` lead to them from where they ``fork``, ``base`` is where a merge of them begins;
-    ``steps`` are the versions of each side that the other does not hold.
+    ``lines`` are the ancestries of both, ``fork`` is where they part, ``base`` where a merge
+    begins; ``since_fork`` are all versions since the fork, ``steps`` those that the other side does
+    not hold.
     """
 
     lines: tuple[Ancestry, Ancestry]
@@ -147,7 +149,7 @@ class Divergence:
 def divergence(
     repository: Repository, source: tuple[str | None, int], target: tuple[str | None, int]
 ) -> Divergence:
-    """Find out how two versions parted; reads the transactions of both sides since their fork.
+    """Find out how two versions diverged; reads the transactions of both sides since their fork.
 
     Raises RefNotFoundError, InvalidInputError.
     """
@@ -191,28 +193,32 @@ def plan_merge(
     shared = shared_since(fork_side)
     histories = [History(side_steps, repository.load) for side_steps in steps]
     ends = Ends(
-        base_side,
-        source,
-        target,
-        ALL_SHARED if base.in_source else shared,
-        ALL_SHARED if base.in_target else shared,
-        shared,
-        histories[0],
-        histories[1],
-        base_side.version if base.in_source else fork_side.version,
-        None if base.in_source else renumbered_by(parted.since_fork[0], steps[0], base.line),
-        None if base.in_target else renumbered_by(parted.since_fork[1], steps[1], base.line),
+        base=base_side,
+        source=source,
+        target=target,
+        base_source=ALL_SHARED if base.in_source else shared,
+        base_target=ALL_SHARED if base.in_target else shared,
+        source_target=shared,
+        source_history=histories[0],
+        target_history=histories[1],
+        untouched_until=base_side.version if base.in_source else fork_side.version,
+        source_renumbered=None
+        if base.in_source
+        else renumbered_by(parted.since_fork[0], steps[0], base.line),
+        target_renumbered=None
+        if base.in_target
+        else renumbered_by(parted.since_fork[1], steps[1], base.line),
     )
     strategy = UP_TO_DATE if not steps[0] else REPLAY if steps[1] else FAST_FORWARD
     record = MergeRecord(
-        MERGE,
-        source.branch,
-        lines[0][0].identity,
-        source.version,
-        base.line.branch,
-        base.line.version,
-        target.version,
-        strategy,
+        kind=MERGE,
+        source_branch=source.branch,
+        source_id=lines[0][0].identity,
+        source_version=source.version,
+        base_branch=base.line.branch,
+        base_version=base.line.version,
+        target_version=target.version,
+        strategy=strategy,
         transactions=uuids_of(steps[0]),
     )
     inherited = tuple(repository.home_uri(line.branch) for line in lines[1] if not line.is_gone)
@@ -248,18 +254,27 @@ def plan_change(
     )
     later = steps_from(repository, lines[1], start)
     record = MergeRecord(
-        kind,
-        changed.branch,
-        lines[0][0].identity,
-        changed.version,
-        before.branch,
-        before.version,
-        target.version,
-        REPLAY if later else FAST_FORWARD,
+        kind=kind,
+        source_branch=changed.branch,
+        source_id=lines[0][0].identity,
+        source_version=changed.version,
+        base_branch=before.branch,
+        base_version=before.version,
+        target_version=target.version,
+        strategy=REPLAY if later else FAST_FORWARD,
         transactions=uuids_of(done),
     )
-    histories = History(done, repository.load), History(later, repository.load)
-    ends = Ends(before, after, target, ALL_SHARED, shared, shared, *histories, before.version)
+    ends = Ends(
+        base=before,
+        source=after,
+        target=target,
+        base_source=ALL_SHARED,
+        base_target=shared,
+        source_target=shared,
+        source_history=History(done, repository.load),
+        target_history=History(later, repository.load),
+        untouched_until=before.version,
+    )
     inherited = tuple(repository.home_uri(line.branch) for line in lines[1] if not line.is_gone)
     records = [record for _, record in records_of(later) if record is not None]
     return _plan(ends, record, request, inherited, records)
@@ -401,7 +416,7 @@ def _keys(ends: Ends, given_columns: Sequence[str], *, is_asked: bool = True) ->
             else ()
         )
     if given_columns:
-        for side in (ends.base, ends.source, ends.target):
+        for side in sides:
             for name in given_columns:
                 side.manifest.schema.field(name)
         return tuple(given_columns)
@@ -487,5 +502,6 @@ def commit_merge(
         raise  # it may have landed, and needs the files then
     except LanceError:
         if tags is not None and pin is not None:
-            tags.delete(pin)
+            with suppress(LanceError):  # who won the race may have pruned it; else a later one does
+                tags.delete(pin)
         raise

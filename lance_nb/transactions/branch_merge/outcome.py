@@ -348,7 +348,7 @@ class Outcome:
         if self.added:
             draft.append(self.added)
             draft.use_fragment_ids(fragment.id for fragment in self.added)
-            if any(fragment.id <= _highest(self.target) for fragment in self.added):
+            if any(fragment.id <= self.target.max_fragment_id for fragment in self.added):
                 draft.set_fragments(draft.manifest.fragments, self.added)  # not only appended
         draft.indices = list(self.indices)
         retain_useful(draft)
@@ -427,11 +427,6 @@ class Outcome:
 
 def _no_version(version: int) -> Snapshotted:
     raise InternalError(f"a merge looks at no other version, and not at {version}")
-
-
-def _highest(side: Side) -> int:
-    highest_id = side.manifest.max_fragment_id
-    return max(side.fragments, default=-1) if highest_id is None else highest_id
 
 
 def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> UpdateMap | None:

@@ -57,6 +57,7 @@ U64s = npt.NDArray[np.uint64]
 
 DELETED, WRITTEN, SHARED = 0, 1, 2
 NOWHERE = -1
+NEW = np.uint64(2**64 - 1)  # stands for the row id of a row that has none yet
 _WITHOUT_NAMES = (
     "Rows have no stable ids here, so which new row is which old one is not known: name the columns"
     " that identify a row, key=['id']"
@@ -396,7 +397,7 @@ class RowMerge:
 
     def _by_ids(self, removed: npt.NDArray[np.int64]) -> RowDecision:
         source, target = self._source.rows(()), self._target.rows(())
-        ids = _ids_at(self._ends.base, removed)
+        ids = row_ids_at(self._ends.base, removed)
         return self._decide(
             removed,
             ids,
@@ -565,11 +566,14 @@ def _addresses(rows: Mapping[int, Ints]) -> npt.NDArray[np.int64]:
     return np.concatenate([np.empty((0, 2), np.int64), *parts]).astype(np.int64)
 
 
-def _ids_at(side: Side, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    parts = [
-        all_row_ids(fragment)[offsets] for fragment, offsets in rows_by_fragment(side, addresses)
-    ]
-    return np.concatenate([np.empty(0, np.uint64), *parts])
+def row_ids_at(side: Side, places: npt.NDArray[np.int64]) -> U64s:
+    """Return the stable row ids of rows, (fragment id, offset) each, ``NEW`` for NOWHERE."""
+    ids = np.full(len(places), NEW, np.uint64)
+    for fragment_id in np.unique(places[:, 0]).tolist():
+        mine = places[:, 0] == fragment_id
+        if fragment_id != NOWHERE:
+            ids[mine] = all_row_ids(side.fragments[fragment_id])[places[mine, 1]]
+    return ids
 
 
 def _places(rows: NewRows, positions: Ints) -> npt.NDArray[np.int64]:

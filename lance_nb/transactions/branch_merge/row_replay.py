@@ -47,10 +47,12 @@ from lance_nb.transactions.branch_merge.fragments import Matches
 from lance_nb.transactions.branch_merge.matching import Match, RowIds, match_rows
 from lance_nb.transactions.branch_merge.merge_base import Ends, Shared, Side
 from lance_nb.transactions.branch_merge.row_merge import (
+    NEW,
     NOWHERE,
     ConflictingRows,
     first_match,
     group_keys,
+    row_ids_at,
 )
 from lance_nb.transactions.branch_merge.schemas import MergedSchema
 from lance_nb.transactions.cell_values import hand_value
@@ -174,9 +176,6 @@ class ConflictCells:
         if side == _AT_VALUE:
             return VALUE, self.replay.written(row, column)
         return next((name for name, value in _SIDES.items() if value == side), None), None
-
-
-NEW = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,12 +388,12 @@ class RowReplay:
         ours = np.arange(target.names.size, dtype=np.uint64) + np.uint64(2**62)
         ours = np.where(ours_new, ours, target.names)
         theirs = np.arange(source.names.size, dtype=np.uint64) + np.uint64(2**63)
-        ids = _ids_at(ends.source, source.places)
+        ids = row_ids_at(ends.source, source.places)
         moved = match_rows(ends.source, ends.target, self._matches.source_target.fragments)
         moved_ids, is_moved = moved.of(ids)
         limit = ends.source_target.row_id
         is_shared = is_moved | (limit is None) | (ids < np.uint64(limit or 0))
-        position = first_match(moved_ids, _ids_at(ends.target, target.places))
+        position = first_match(moved_ids, row_ids_at(ends.target, target.places))
         is_twice = theirs_new & is_shared & (position != NOWHERE)
         is_twice[is_twice] = ours_new[position[is_twice]]
         theirs[is_twice] = ours[position[is_twice]]
@@ -498,10 +497,8 @@ class RowReplay:
             else _converted(column, field).take(index)
             for column, field in zip(table.columns, arrow_schema, strict=True)
         ]
-        open_ = [
-            pa.field(field.name, field.type, metadata=field.metadata) for field in arrow_schema
-        ]
-        return pa.Table.from_arrays(columns, schema=pa.schema(open_))
+        nullable = pa.schema([field.with_nullable(True) for field in arrow_schema])
+        return pa.Table.from_arrays(columns, schema=nullable)
 
     def _merged(
         self,
@@ -647,7 +644,7 @@ class RowReplay:
             mine = mine[np.lexsort((places[number][mine, 1], places[number][mine, 0]))]
             present_places = places[number][mine]
             if self._by_id:
-                names: list[object] = _ids_at(sides[number], present_places).tolist()
+                names: list[object] = row_ids_at(sides[number], present_places).tolist()
             else:
                 values = _tuples(_read(sides[number], self._key_fields(number), present_places))
                 names = [
@@ -726,15 +723,15 @@ class RowReplay:
         base, target and source have the rows.
         """
         ends = self._ends
-        ids = _shared_ids(_ids_at(ends.base, places[0]), ends.base_target)
-        shared_ids = _shared_ids(_ids_at(ends.source, places[2]), ends.source_target)
+        ids = _shared_ids(row_ids_at(ends.base, places[0]), ends.base_target)
+        shared_ids = _shared_ids(row_ids_at(ends.source, places[2]), ends.source_target)
         ids = np.where(ids == NEW, shared_ids, ids)
         target = ends.target
         taken = [
             all_row_ids(fragment)[target.live(fragment)] for fragment in target.fragments.values()
         ]
         ids[np.isin(ids, np.concatenate([np.empty(0, np.uint64), *taken]))] = NEW
-        row_ids = _ids_at(target, places[1])
+        row_ids = row_ids_at(target, places[1])
         return np.where(row_ids == NEW, ids, row_ids).astype(np.uint64)
 
 
@@ -743,15 +740,6 @@ def _shared_ids(ids: U64s, shared: Shared) -> U64s:
     if shared.row_id is None:
         return ids
     return np.where(ids < np.uint64(shared.row_id), ids, NEW).astype(np.uint64)
-
-
-def _ids_at(side: Side, places: npt.NDArray[np.int64]) -> U64s:
-    ids = np.full(len(places), NEW, np.uint64)
-    for number in np.unique(places[:, 0]).tolist():
-        mine = places[:, 0] == number
-        if number != NOWHERE:
-            ids[mine] = all_row_ids(side.fragments[number])[places[mine, 1]]
-    return ids
 
 
 def _is_there(places: npt.NDArray[np.int64]) -> Mask:

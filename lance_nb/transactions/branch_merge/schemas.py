@@ -14,6 +14,7 @@ manifest_building.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TypeVar
@@ -22,7 +23,7 @@ from lance_nb.format.field import TOP, Field
 from lance_nb.format.schema import Schema
 from lance_nb.transactions.branch_merge.conflicts import COLUMNS, OURS, SETTINGS, THEIRS, Findings
 from lance_nb.transactions.branch_merge.matching import Match
-from lance_nb.transactions.branch_merge.merge_base import Ends, Side
+from lance_nb.transactions.branch_merge.merge_base import Ends
 from lance_nb.value_classes import dataclass
 
 V = TypeVar("V")
@@ -121,7 +122,7 @@ class SchemaMerge:
     def __init__(self, ends: Ends, findings: Findings) -> None:
         sides = (ends.base, ends.source, ends.target)
         self._base, self._source, self._target = (side.manifest.schema for side in sides)
-        self._next_id = first_new_field_id(ends.target)
+        self._next_id = ends.target.max_field_id + 1
         self._is_one_line = ends.source_target.field_id is None
         self._findings = findings
         self._tree = _Tree.of(self._target)
@@ -180,8 +181,8 @@ class SchemaMerge:
         self._tree.nodes.update((node.id, node) for node in nodes)
 
     def _check_names(self) -> None:
-        names = [(node.parent_id, node.name) for node in self._tree.nodes.values()]
-        for _, name in sorted({key for key in names if names.count(key) > 1}):
+        names = Counter((node.parent_id, node.name) for node in self._tree.nodes.values())
+        for _, name in sorted(key for key, count in names.items() if count > 1):
             text = f"there would be two columns {name!r}: renamed on one side, added on the other"
             self._findings.report(COLUMNS, text, choices=(), remedy="Rename one of them first")
 
@@ -279,23 +280,3 @@ class SchemaMerge:
 
 def _differs(field: Field, other: Field) -> bool:
     return any(getattr(field, name) != getattr(other, name) for name in _ATTRIBUTES)
-
-
-def first_new_field_id(side: Side) -> int:
-    """Return the first field id that no version up to this one can have given."""
-    manifest = side.manifest
-    in_files = (
-        number
-        for fragment in side.fragments.values()
-        for file in fragment.files
-        for number in file.fields
-    )
-    highest_id = manifest.max_allocated_field_id
-    return (
-        max(
-            manifest.schema.max_field_id,
-            max(in_files, default=-1),
-            -1 if highest_id is None else highest_id,
-        )
-        + 1
-    )

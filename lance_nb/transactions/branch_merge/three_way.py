@@ -48,13 +48,13 @@ from lance_nb.transactions.branch_merge.outcome import (
     merge_indices,
 )
 from lance_nb.transactions.branch_merge.row_merge import (
+    NEW,
     NO_CONFLICTS,
     ConflictingRows,
     RowMerge,
     rewritten_files,
 )
 from lance_nb.transactions.branch_merge.row_replay import (
-    NEW,
     ConflictCells,
     NoIdentityError,
     Replayed,
@@ -216,8 +216,7 @@ def _replayed(builder: _Builder, replay: RowReplay, findings: Findings) -> Merge
 
 def _with_rows(outcome: Outcome, rows: Replayed) -> Outcome:
     target = outcome.target
-    highest = target.manifest.max_fragment_id
-    number = (max(target.fragments, default=-1) if highest is None else highest) + 1
+    number = target.max_fragment_id + 1
     fragment = Fragment(number, [], rows.rows.num_rows)
     next_row_id = outcome.next_row_id
     if rows.row_ids is not None:
@@ -235,9 +234,9 @@ def _with_rows(outcome: Outcome, rows: Replayed) -> Outcome:
 
 
 def _matches(ends: Ends) -> tuple[Matches, tuple[str, ...]]:
-    """Find out what is what; a field whose id was dropped and given again is another field.
+    """Match the three versions; a field whose id was dropped and given again is another field.
 
-    Returns also the columns of the base of which it is not known what became of them.
+    Return also the columns of the base of which it is not known what became of them.
     """
     source = _Matched.of(
         ends.base, ends.source, ends.base_source, ends.source_history, ends.source_renumbered
@@ -257,7 +256,7 @@ def _matches(ends: Ends) -> tuple[Matches, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Matched:
-    """What of the base is what of one side; ``doubtful`` are columns that may be any or none."""
+    """The match of the base with a side; ``doubtful`` are columns whose match is not known."""
 
     match: Match
     fates: FieldFates
@@ -308,7 +307,7 @@ def _check_alike(ends: Ends) -> None:
 
 
 class _Builder:
-    """Puts the outcome together."""
+    """Builds the outcome of a merge."""
 
     def __init__(
         self,
@@ -354,21 +353,21 @@ class _Builder:
         )  # fmt: skip
         indices = merge_indices(ends, facts, self._places, findings)
         return Outcome(
-            ends.target,
-            self._schema.schema,
-            config,
-            metadata,
-            self._places.needed(),
-            changed,
-            frozenset(self._removed),
-            added,
-            indices,
-            ids.next_row_id,
-            self._fragments.rewritten,
-            facts.revived,
-            self._pending,
-            tuple(self._places.copies.values()),
-            self._places.foreign(),
+            target=ends.target,
+            schema=self._schema.schema,
+            config=config,
+            table_metadata=metadata,
+            bases=self._places.needed(),
+            changed=changed,
+            removed=frozenset(self._removed),
+            added=added,
+            indices=indices,
+            next_row_id=ids.next_row_id,
+            rewritten=self._fragments.rewritten,
+            revived=facts.revived,
+            pending=self._pending,
+            copies=tuple(self._places.copies.values()),
+            foreign_bases=self._places.foreign(),
         )
 
     @property
@@ -480,8 +479,7 @@ class _Builder:
     def _choose_ids(self, added: Sequence[Fragment]) -> dict[int, int]:
         """Keep ids that nobody had here (or that come back on one line), else give new ones."""
         numbers = [fragment.id for fragment in added]
-        now = self._ends.target.manifest.max_fragment_id
-        highest = max(self._ends.target.fragments, default=-1) if now is None else now
+        highest = self._ends.target.max_fragment_id
         if self._ends.source_target.fragment_id is None or min(numbers, default=0) > highest:
             return {number: number for number in numbers}
         return {number: highest + 1 + position for position, number in enumerate(sorted(numbers))}

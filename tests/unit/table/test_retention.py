@@ -96,6 +96,11 @@ def test_a_version_without_a_time_is_as_old_as_its_file():
     assert removable(rule(timedelta(days=30)), NAMES, 100, nothing, Protection({}, {})) == []
 
 
+@pytest.mark.parametrize("span", [timedelta(days=900_000), timedelta.max])
+def test_nothing_is_older_than_a_span_that_begins_before_the_calendar(span: timedelta):
+    assert gone(rule(span)) == []
+
+
 def test_all_rules_must_hold():
     assert gone(rule(timedelta(days=30), 50)) == list(range(1, 51))
     assert gone(rule(timedelta(days=90), 50)) == list(range(1, 10))

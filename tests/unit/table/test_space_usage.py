@@ -12,7 +12,8 @@ import pytest
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import RefNotFoundError
-from lance_nb.table import retention
+from lance_nb.table import merge_bases, retention
+from lance_nb.table.retention_simulation import RetentionRule
 
 
 @pytest.fixture
@@ -191,3 +192,23 @@ def test_the_versions_of_dropped_branches_are_counted(two_fragments) -> None:
         for names in ((), ("deep",), ("deep", "dev"))
     }
     assert counted == {(): 0, ("deep",): 2, ("deep", "dev"): 4}
+
+
+def test_simulated_clean_ups_read_nothing_and_keep_what_merges_start_from(
+    grown: LanceDataset, monkeypatch: pytest.MonkeyPatch
+):
+    dev = grown.checkout_version(("dev", None))
+    dev.branches.merge("deep", on_conflict="theirs", copy=True)
+    merged = grown.checkout_version(("deep", None)).version
+    grown.checkout_version(("deep", None)).insert(grown.to_table())
+    grown.insert(grown.to_table())
+    space = grown.space()
+    numbers = grown.checkout_version(("deep", None)).version_numbers()
+    monkeypatch.setattr(merge_bases, "newest_marks", None)
+    freed = space.freed_if(retain_versions=1, branch="deep")
+    assert freed.num_versions == len(numbers) - 2
+    assert merged not in space.simulator("deep").simulate(RetentionRule(1)).numbers
+    alone = space.freed_if(retain_versions=1, branch="deep", drop_branches=["dev"])
+    dev_numbers = grown.checkout_version(("dev", None)).version_numbers()
+    assert alone.num_versions == len(numbers) - 1 + len(dev_numbers)
+    assert space.simulator().simulate(RetentionRule(1)).numbers == (3, merged)  # merged is deep's

@@ -16,6 +16,7 @@ from lance_nb.transactions.branch_merge.merge_base import (
     Base,
     Line,
     Merges,
+    Side,
     Step,
     ancestry,
     base_of,
@@ -34,6 +35,7 @@ from tests.support.committing import SCHEMA
 DEV = Branch(None, 3, ((3, "d"),))
 EXP = Branch("dev", 5, ((3, "d"), (5, "e")))
 NESTED = {"dev": DEV, "exp": EXP}
+NO_PLACES: Any = None  # where files lie, which ids do not depend on
 
 
 def _merge(source: str, version: int, kind: str = "merge") -> MergeRecord:
@@ -270,7 +272,8 @@ def test_branches_number_alike_up_to_the_highest_ids_of_their_fork(
         max_fragment_id=highest, schema=SCHEMA, max_allocated_field_id=allocated, next_row_id=11
     )
     one = Fragment(4, (DataFile("a.lance", fields, (0, 1), 2, 2),), 10)
-    side: Any = SimpleNamespace(manifest=manifest, fragments={2: one, 4: one})
+    snapshot: Any = SimpleNamespace(manifest=manifest)
+    side = Side(snapshot, (), {2: one, 4: one}, NO_PLACES)
 
     shared = shared_since(side)
 
@@ -281,8 +284,10 @@ def test_a_fork_without_fragments_shares_none() -> None:
     manifest: Any = SimpleNamespace(
         max_fragment_id=None, schema=SCHEMA, max_allocated_field_id=None, next_row_id=0
     )
-    side: Any = SimpleNamespace(manifest=manifest, fragments={})
+    snapshot: Any = SimpleNamespace(manifest=manifest)
+    side = Side(snapshot, (), {}, NO_PLACES)
 
+    assert side.max_fragment_id == -1
     assert not shared_since(side).has_fragment(0)
     assert shared_since(side).has_field(1)
     assert not shared_since(side).has_field(2)
@@ -298,3 +303,12 @@ def test_what_a_merge_brought_from_beyond_a_fork_is_not_on_the_line() -> None:
     found = _names(own_steps((steps[0], steps[1]), (lines[0], lines[1]), base, holds_base=False))
 
     assert found == ["dev4", "dev5", "dev6", "dev7"]
+
+
+def test_a_record_of_the_fork_itself_moves_no_base() -> None:
+    merged = Merges(((8, _merge("main", 3)),))
+
+    base = _base((None, 9), ("dev", 9), Merges(()), merged)
+
+    assert base == Base(Line("main", None, 3))
+    assert (base.in_source, base.in_target) == (True, True)

@@ -934,3 +934,58 @@ def test_a_merge_that_does_not_land_leaves_no_pin(
     with pytest.raises(lance_nb.CommitConflictError, match="overtaken"):
         main.branches.merge("dev")
     assert main.tags.list() == {}
+
+
+def test_a_pin_that_the_winner_has_pruned_does_not_hide_why_a_merge_failed(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main, dev = pair
+    dev.insert(_rows(range(20, 22)))
+    commit, is_first = merge_plan.commit, True
+
+    def overtaken_once(*args: Any, **options: Any) -> Any:
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            other = main.checkout_latest()
+            other.insert(_rows(range(30, 31)))
+            (pin,) = other.tags.list()
+            other.tags.delete(pin)
+        return commit(*args, **options)
+
+    monkeypatch.setattr(merge_plan, "commit", overtaken_once)
+
+    plan = main.branches.merge("dev")
+
+    assert plan.version == 3
+    assert _ids(main)[-3:] == [20, 21, 30]
+    assert list(main.tags.list()) == ["merged-dev-2"]
+
+
+def test_the_first_row_of_a_branch_that_was_picked_and_deleted_stays_deleted(make: Make) -> None:
+    """Its row id is the next one of the base."""
+    main = make(enable_stable_row_ids=True, max_rows_per_file=5)
+    dev = main.create_branch("dev")
+    dev.insert(_rows(range(20, 22)))
+    main.cherry_pick(("dev", dev.version))
+    main.delete("id = 20")
+    dev.update({"name": "'dev'"}, where="id = 3")
+
+    main.branches.merge("dev", resolve="theirs")
+
+    assert [number for number in _ids(main) if number >= 20] == [21]
+
+
+def test_a_single_row_that_got_another_id_in_a_merge_is_not_taken_for_another(make: Make) -> None:
+    main = make(enable_stable_row_ids=True, max_rows_per_file=5)
+    dev = main.create_branch("dev")
+    main.insert(_rows(range(30, 31)))
+    dev.insert(_rows(range(20, 21)))
+    main.branches.merge("dev")
+    main.optimize.compact_files()
+    dev.update({"name": "'dev'"}, where="id = 20")
+
+    (conflict,) = main.branches.plan_merge("dev").conflicts
+
+    assert conflict.needs_key
+    assert "got other ids" in conflict.remedy

@@ -39,7 +39,6 @@ from lance_nb.transactions.branch_merge.merge_base import (
 from lance_nb.transactions.branch_merge.schemas import (
     MergedSchema,
     SchemaMerge,
-    first_new_field_id,
     merge_maps,
 )
 from lance_nb.transactions.operations.project import Project
@@ -361,13 +360,13 @@ def test_metadata_is_merged_key_by_key() -> None:
     assert [one.kind for one in findings.conflicts] == ["settings"]
 
 
-def test_new_ids_are_behind_all_that_were_given() -> None:
-    assert first_new_field_id(_side(BASE)) == 4
-    assert first_new_field_id(_holding(BASE, (NAME, (0, 9)))) == 10
+def test_the_highest_field_id_counts_schema_files_and_manifest() -> None:
+    assert _side(BASE).max_field_id == 3
+    assert _holding(BASE, (NAME, (0, 9))).max_field_id == 9
     store = MemoryStore("schemas")
     known = Manifest(1, BASE, max_allocated_field_id=20)
-    assert first_new_field_id(Side.of(Snapshot(known, Locations(store, store)), ())) == 21
-    assert first_new_field_id(_side(Schema(()))) == 0
+    assert Side.of(Snapshot(known, Locations(store, store)), ()).max_field_id == 20
+    assert _side(Schema(())).max_field_id == -1
 
 
 def test_ids_of_the_source_are_kept_where_both_sides_are_on_one_line() -> None:
