@@ -78,7 +78,8 @@ def is_secret_name(name: str) -> bool:
 
 def _without_password(match: re.Match[str]) -> str:
     scheme, _, user = match[0].partition("://")
-    is_secret = ":" in user or (scheme and "/" not in user)  # an "@" behind "/" is of the path
+    name, colon, _ = user.partition(":")
+    is_secret = "/" not in name and (colon or scheme)  # an "@" behind "/" is of the path
     return f"{scheme}://***@" if user.endswith("@") and is_secret else match[0]
 
 

@@ -1,7 +1,7 @@
-"""What would do a dataset good: fragments to compact, indices to extend, rows to merge.
+"""Advice on the health of a dataset: fragments to compact, indices to extend, rows to merge.
 
-The doctor prints it, and the health of a table is made of it. All of it comes from the manifest,
-for datasets with a write-ahead log also from the files of the log.
+The doctor prints it, and the health of a table in a database lists it. All of it comes from the
+manifest, and for datasets with a write-ahead log also from the files of the log.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lance_nb.dataset.stats import DatasetStats
 from lance_nb.errors import NotSupportedError
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.indices.registry import builder_of
 from lance_nb.table.indices import IndexDescription, describe_indices, segments_of
 from lance_nb.table.pending_logs import PendingRows, pending_rows
@@ -20,7 +21,7 @@ STALE_SHARE, STALE_ROWS = 0.1, 1000
 
 
 class Advice(NamedTuple):
-    """One thing to do, and why: ``verb`` are words of %lance, or ``remedy`` says it in words."""
+    """A reason and what to do: ``verb`` of %lance, or where none does it, ``remedy`` in words."""
 
     reason: str
     verb: str = ""
@@ -28,7 +29,7 @@ class Advice(NamedTuple):
 
 
 def advice_on(snapshot: Snapshot, stats: DatasetStats) -> list[Advice]:
-    """Return what would do a version good. Raises LanceError for what cannot be read."""
+    """Return the advice on a version. Raises LanceError for what cannot be read."""
     advice = [Advice(reason, "compact") for reason in stats.advice()]
     for index in describe_indices(snapshot):
         stale = stale_index(snapshot, index)
@@ -63,17 +64,18 @@ PENDING_REMEDY = (
 
 def pending_reason(pending: PendingRows) -> str:
     """Say how many rows no scan returns, and where they are."""
-    least = "" if pending.is_exact else "at least "
+    verb, pronoun = ("is", "it") if pending.num_rows == 1 else ("are", "them")
+    rows = count_of(pending.num_rows, "row")
+    if not pending.is_exact:
+        rows = f"at least {rows}" if pending.num_rows else "rows"
+    subject = f"{rows} of the write-ahead log {verb} not merged, and no scan returns {pronoun}"
     places = []
     if pending.tables:
         count = len(pending.tables)
         more_text = f" and {count - 1:,} more" if count > 1 else ""
-        places.append(
-            f"{pending.num_rows - pending.num_in_log:,} in {pending.tables[0]}{more_text}"
-        )
+        num_in_tables = pending.num_rows - pending.num_in_log
+        number_text = f"{num_in_tables:,}" if num_in_tables else "an unknown number"
+        places.append(f"{number_text} in {pending.tables[0]}{more_text}")
     if pending.num_in_log:
         places.append(f"{pending.num_in_log:,} in the log only")
-    return (
-        f"{least}{pending.num_rows:,} rows of the write-ahead log are not merged, and no scan "
-        f"returns them ({', '.join(places)})"
-    )
+    return f"{subject} ({', '.join(places)})"

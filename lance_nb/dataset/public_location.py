@@ -144,9 +144,9 @@ class PublicLocation:
         if (self.options or {}).get(ONLY_GIVEN):
             return (
                 f"cannot open {self.uri!r} in this process: {subject} is a credential that a "
-                "server "
-                "gave and was left out when the object was pickled; the server named the endpoint "
-                "too, so that none is taken from the environment; open the table by its database"
+                "server gave and was left out when the object was pickled; the server named the "
+                "endpoint too, so that none is taken from the environment; open the table by its "
+                "database"
             )
         return (
             f"cannot open {self.uri!r} in this process: {subject} is a credential and was left out "

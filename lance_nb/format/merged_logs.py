@@ -30,7 +30,7 @@ from lance_nb.value_classes import dataclass
 
 WAL_INDEX = SYSTEM_NAMES[1]
 LOGS = "_mem_wal"
-_NUMBER = re.compile(r"[01]{64}")
+_NUMBERED_NAME = re.compile(r"([01]{64})\.(?:binpb|arrow)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,5 +112,5 @@ class ShardState:
 
 def log_number(name: str) -> int | None:
     """Return the number of a manifest or an entry of a shard by its file name, None for others."""
-    digits = name.partition(".")[0]
-    return int(digits[::-1], 2) if _NUMBER.fullmatch(digits) else None
+    match = _NUMBERED_NAME.fullmatch(name)  # not what is still being written: "<number>.binpb#1"
+    return int(match[1][::-1], 2) if match else None

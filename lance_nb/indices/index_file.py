@@ -10,14 +10,12 @@ Limits: what a caller may hold in memory is checked before it is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import one_array
 from lance_nb.encodings.base import Ints, Rows
-from lance_nb.encodings.kernels.memory import to_integers
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, assemble, leaves_of
 from lance_nb.file.reader import FileReader
@@ -125,10 +123,3 @@ def open_file(snapshot: Snapshot, index: IndexMetadata, name: str) -> IndexFile:
     path = f"_indices/{index.uuid}/{name}"
     store, place = snapshot.locations.locate(path, index.base_id)
     return IndexFile(snapshot.files, store, place, size_bytes)
-
-
-def numbers(array: pa.Array, path: str, dtype: Any = np.uint64) -> Any:
-    """Return a column of whole numbers without nulls. Raises CorruptFileError."""
-    if array.null_count or not pa.types.is_integer(array.type):
-        raise CorruptFileError(path, None, "whole numbers without nulls", str(array.type))
-    return to_integers(array).astype(dtype, copy=False)

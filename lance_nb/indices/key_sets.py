@@ -43,7 +43,10 @@ def check_ascending(keys: pa.Array, path: str) -> None:
         and pc.all(pc.less(compared[:-1], compared[1:])).as_py() is not False
     )
     if not is_ordered:
-        actual = f"{compared.null_count} nulls" if compared.null_count else describe_order(compared)
+        num_nulls = compared.null_count
+        actual = (
+            f"null in {num_nulls} of {len(compared)}" if num_nulls else describe_order(compared)
+        )
         raise CorruptFileError(path, None, "different keys in order", actual)
 
 

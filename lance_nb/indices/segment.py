@@ -90,12 +90,13 @@ class Segment:
         store, _ = self.snapshot.locations.locate("", self.index.base_id)
         opened = _opened.setdefault(self.snapshot.files, {})
         key = store.uri, self.index.uuid
-        if key not in opened:
+        reader = opened.get(key)
+        if reader is None:
             files = [open_file(self.snapshot, self.index, name) for name in names]
             while len(opened) >= _SEGMENTS_MAX:
                 opened.pop(next(iter(opened)), None)
-            opened[key] = make(*files)
-        return opened[key]
+            reader = opened[key] = make(*files)
+        return reader  # another thread may have evicted it
 
     def present(self, rows: U64s) -> U64s:
         """Return the addresses of those rows that live in fragments of the segment, ascending.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
-from lance_nb.indices.index_file import IndexFile, numbers
+from lance_nb.indices.index_file import IndexFile
 from lance_nb.indices.row_sets import (
     NO_ROWS,
     ROWS_MAX,
@@ -27,6 +27,7 @@ from lance_nb.indices.row_sets import (
     tree_map_rows,
     tree_maps,
 )
+from lance_nb.table.index_search import numbers
 
 ZONES_MAX = 1 << 22
 _OFFSETS = 1 << 32

@@ -37,6 +37,7 @@ from typing import Any
 
 from lance_nb.code_lines import Python
 from lance_nb.errors import InternalError, InvalidInputError, StorageError
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.spark.journal_json import ResumeOptions, from_json, to_json
 from lance_nb.spark.plan import Label, PinnedVersion, Plan
 from lance_nb.spark.task_log import TaskLog
@@ -77,8 +78,7 @@ class Entry:
             return f"{self.operation_id}: {self.problem}"
         state = ""
         if self.num_tasks:
-            tasks = "1 task" if self.num_tasks == 1 else f"{self.num_tasks} tasks"
-            state = f", interrupted while it ran {tasks}"
+            state = f", interrupted while it ran {count_of(self.num_tasks, 'task')}"
         if self.running_in:
             state = f", running in process {self.running_in}"
         return f"{self.operation_id}: {self.verb} {self.detail} on {self.uri}{state}"

@@ -43,6 +43,7 @@ from lance_nb.errors import (
     RunCancelledError,
     VersionNotFoundError,
 )
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.spark import journal
 from lance_nb.spark.background_jobs import (
     COMMITTING,
@@ -520,13 +521,13 @@ def choose(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) 
         return EngineChoice("spark", "a session was passed", session)
     size = size_text(plan.size_bytes)
     if len(plan.tasks) < 2:
-        return EngineChoice("local", f"{size} in {_tasks(plan)}")
+        return EngineChoice("local", f"{size} in {count_of(len(plan.tasks), 'task')}")
     if session is not None and plan.size_bytes >= SESSION_BYTES:
         kind = "a session" if is_local(session) else "a cluster session"
         return EngineChoice("spark", f"{size}, and {kind} is running", session)
     if session is None and remote() is not None and plan.size_bytes >= START_BYTES:
         return EngineChoice("spark", f"{size}, and SPARK_REMOTE names a server")
-    return EngineChoice("local", f"{size} in {_tasks(plan)}")
+    return EngineChoice("local", f"{size} in {count_of(len(plan.tasks), 'task')}")
 
 
 def explain(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) -> str:
@@ -549,7 +550,3 @@ def size_text(size_bytes: int) -> str:
     if size_bytes < 1_000_000:
         return f"{-(-size_bytes // 1000)} KB"
     return f"{size_bytes / 1_000_000:,.1f} MB"
-
-
-def _tasks(plan: Plan) -> str:
-    return "1 task" if len(plan.tasks) == 1 else f"{len(plan.tasks)} tasks"

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from lance_nb.encodings.kernels.memory import to_integers
+from lance_nb.errors import CorruptFileError
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
@@ -42,6 +45,16 @@ def among(values: npt.NDArray[Any], members: npt.NDArray[Any]) -> npt.NDArray[np
     positions = np.minimum(np.searchsorted(members, values), members.size - 1)
     is_member: npt.NDArray[np.bool_] = members[positions] == values
     return is_member
+
+
+def numbers(array: pa.Array, path: str, dtype: Any = np.uint64) -> Any:
+    """Return a column of whole numbers without nulls. Raises CorruptFileError."""
+    if not pa.types.is_integer(array.type):
+        raise CorruptFileError(path, None, "whole numbers", str(array.type))
+    if array.null_count:
+        actual = f"null in {array.null_count} of {len(array)} values"
+        raise CorruptFileError(path, None, "numbers without nulls", actual)
+    return to_integers(array).astype(dtype, copy=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, ObjectNotFoundError
 from lance_nb.format.merged_logs import LOGS, WAL_INDEX, ShardState, log_number, merged_logs
 from lance_nb.storage.base import Store
 from lance_nb.table.indices import read_indices
@@ -71,8 +71,13 @@ def pending_rows(snapshot: Snapshot) -> PendingRows | None:
             for number in sorted(numbers, reverse=True)
             if number > state.last_in_tables
         ]
-    num_in_log = sum(_num_rows(home, entry) for entry in waiting[:ENTRIES_MAX])
+    num_in_log = 0
     is_exact &= len(waiting) <= ENTRIES_MAX
+    for entry in waiting[:ENTRIES_MAX]:
+        try:
+            num_in_log += _num_rows(home, entry)
+        except ObjectNotFoundError:  # removed since the folder was listed
+            is_exact = False
     return PendingRows(num_rows + num_in_log, num_in_log, tuple(tables), is_exact)
 
 
@@ -84,8 +89,9 @@ def _state(home: Store, manifests: dict[int, str]) -> ShardState:
 
 
 def _num_rows(home: Store, entry: str) -> int:
+    data = home.read(entry)  # outside: its errors are an OSError too, and say nothing of the bytes
     try:
-        with pa.ipc.open_stream(home.read(entry)) as stream:
+        with pa.ipc.open_stream(data) as stream:
             return sum(batch.num_rows for batch in stream)
     except (pa.ArrowException, OSError) as error:
         where = f"{home.uri}/{entry}"

@@ -52,6 +52,7 @@ from lance_nb.format.layout import (
     parse_manifest_name,
 )
 from lance_nb.format.refs import Branch, Tag, check_branch_name
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.storage.base import ObjectInfo, Store, prune, sync_folder
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
@@ -95,7 +96,7 @@ class BranchUsers:
         return bool(self.children or self.tags or self.readers)
 
     def words(self) -> list[str]:
-        """Name them, one by one."""
+        """Return one phrase for each user."""
         users = [f"branch {name!r} (from version {version})" for name, version in self.children]
         users += [f"tag {name!r} (version {version})" for name, version in self.tags]
         for reader, version in self.readers:
@@ -121,8 +122,8 @@ class BranchDeletion:
 
     def __str__(self) -> str:
         first = (
-            f"deleting branch {self.name!r}: {len(self.versions)} versions, "
-            f"{self.num_files} files, {self.size_bytes:,} bytes"
+            f"deleting branch {self.name!r}: {count_of(len(self.versions), 'version')}, "
+            f"{count_of(self.num_files, 'file')}, {count_of(self.size_bytes, 'byte')}"
         )
         return "\n".join([first, *(f"refused: {user}" for user in self.users.words())])
 
@@ -231,10 +232,6 @@ def _bases_in_use(version: Version) -> Iterator[int | None]:
             yield fragment.deletion_file.base_id
 
 
-class _OtherCreationError(RefConflictError):
-    """Two programs have created one branch from two versions; both versions are there."""
-
-
 _NS = 1_000_000_000
 _TEMPORARY = ".tmp-"
 
@@ -288,13 +285,9 @@ class BranchWriter:
         return committed
 
     def _first_version(self, name: str, branch: Branch, uuid: str) -> Committed:
-        """Make the version of a branch whose name is claimed; without it the claim is given up."""
+        """Create the first version of a branch whose name is claimed; else give up the claim."""
         try:
             committed = self._clone(name, branch, uuid)
-            self._check_alone(name, branch)
-            return committed
-        except _OtherCreationError as error:
-            raise RefConflictError(str(error)) from error  # the record stays, to delete them by
         except CommitStateUnknownError:
             raise  # the versions may appear: the record must stay
         except DatasetAlreadyExistsError as error:
@@ -306,9 +299,11 @@ class BranchWriter:
         except LanceError as error:
             self._release(name, branch, error)
             raise
+        self._check_alone(name, branch)  # if it raises, the record stays: the version is committed
+        return committed
 
     def _check_alone(self, name: str, branch: Branch) -> None:
-        """Raise if pylance has put a copy of another version into the folder at the same time.
+        """Raise RefConflictError if pylance put a copy of another version into the folder.
 
         It does so before it sees that the name is taken, and leaves the copy: as a version of this
         branch that nobody made, and as its newest one if its number is greater.
@@ -322,7 +317,7 @@ class BranchWriter:
             operation = source.transaction(listed.version).operation
             if isinstance(operation, Clone) and operation.branch_name == name:
                 origin = f"{operation.ref_name or refs.MAIN}:{operation.ref_version}"
-                raise _OtherCreationError(
+                raise RefConflictError(
                     f"branch {name!r} was created from {origin} by another program at the same "
                     f"time: its folder holds a version of each creation. Delete it with "
                     f"branches.delete({name!r}), and create it again"
@@ -360,7 +355,8 @@ class BranchWriter:
             users = users_of(self.root, self.place_of, name, progress)
             check_unused(name, users)
             for pin in users.pins:
-                TagWriter(self.root, self.place_of).delete(pin)
+                with suppress(RefNotFoundError):  # a commit elsewhere has pruned it meanwhile
+                    TagWriter(self.root, self.place_of).delete(pin)
         leftovers.sort(key=_deletion_order)
         home = self.root.child(branch_root(name))
         manifests = [path for path in leftovers if path.startswith(f"{VERSIONS}/")]
@@ -487,8 +483,8 @@ class BranchWriter:
                 return copy
         raise RefConflictError(
             f"the folder of branch {name!r} holds versions, but the branch has no record: it is "
-            "being created, or an earlier creation or deletion was interrupted. If nobody is at it,"
-            f" remove what is left with branches.delete({name!r}, force=True)"
+            "being created, or an earlier creation or deletion was interrupted. If no program is "
+            f"creating it, remove what is left with branches.delete({name!r}, force=True)"
         )
 
     def _copy_of_fork(self, name: str, parent: CommitPlace, branch: Branch) -> Committed | None:

@@ -39,6 +39,7 @@ from lance_nb.errors import (
 from lance_nb.format.blob_fields import holds_blobs
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
+from lance_nb.format.python_values import to_python
 from lance_nb.format.schema import Schema, primary_key
 from lance_nb.table.diff.row_compare import values_differ
 from lance_nb.table.filtered_scan import Selected, quoted, selected_table
@@ -105,17 +106,18 @@ class CellConflict:
     @property
     def text(self) -> str:
         """One line for an error."""
-        named = ", ".join(
-            f"{name} {value.cast(pa.string()).as_py()}"[:60] for name, value in self.key.items()
-        )
+        named = ", ".join(f"{name} {_python(value)}"[:60] for name, value in self.key.items())
         row = f"row {self.row_id} ({named})" if named else f"row {self.row_id}"
         if self.is_lost:
             return f"{row} was deleted or written again under another row id"
         if self.column is None:
             return f"{row} has other values"
-        values = [None if value is None else value.as_py() for value in (self.base, self.theirs)]
-        before, after = (repr(value)[:60] for value in values)
+        before, after = (repr(_python(value))[:60] for value in (self.base, self.theirs))
         return f"{row}, column {self.column!r}: {before} became {after}"
+
+
+def _python(value: pa.Scalar | None) -> Any:
+    return None if value is None else to_python(pa.array([value], value.type))[0]
 
 
 def check_column(schema: Schema, name: str) -> None:
@@ -515,11 +517,11 @@ def _rows_of_same_key(
     after = after.filter(pc.is_in(after.column(key[0]), first.combine_chunks()))
     new_ids: dict[tuple[Any, ...], list[int]] = {}
     for row, *value in zip(
-        *(after.column(name).to_pylist() for name in (ROW_ID, *key)), strict=True
+        *(_plain_values(after.column(name)) for name in (ROW_ID, *key)), strict=True
     ):
         new_ids.setdefault(tuple(value), []).append(row)
     old_rows: dict[tuple[Any, ...], list[int]] = {}
-    old_keys = zip(*(values.column(name).to_pylist() for name in key), strict=True)
+    old_keys = zip(*(_plain_values(values.column(name)) for name in key), strict=True)
     for row, old_key in zip(rows, old_keys, strict=True):
         old_rows.setdefault(old_key, []).append(row)
     # The key is not enforced: what it names twice, on either side, is not followed.

@@ -10,12 +10,12 @@ sizes, if recorded, and deletion files. Verbs whose files this process has writt
 far store: it would cost a round trip, and only a clean-up with ``delete_unverified=True``, whose
 caller promised that nobody writes, can have removed one.
 
-Of an operation that a caller put together, the contents count, too: a data file gives field ids in
-its manifest entry, names and types in itself. ``check_contents`` opens every new data file and
-compares its number of rows, its columns and their types with the fragment and the schema, and reads
-new deletion files: one small read a file. A function that made other columns for one fragment of a
-``Merge`` would mix the values of two columns, so there the names are compared as well; elsewhere
-columns may have been renamed since.
+For an operation that a caller put together, the contents are checked as well: the manifest entry of
+a data file gives field ids, the file itself names and types. ``check_contents`` opens every new
+data file and compares its number of rows, its columns and their types with the fragment and the
+schema, and reads new deletion files: one small read a file. A function that made other columns for
+one fragment of a ``Merge`` would mix the values of two columns, so there the names are compared,
+too; elsewhere columns may have been renamed since.
 
 Limits: files under other base paths, and indices that do not list their files, are not checked. A
 file that is removed between the check and the commit is not noticed. Files of 0.1 do not describe
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 from lance_nb.errors import (
     CorruptFileError,
@@ -61,6 +62,8 @@ from lance_nb.transactions.operation import Built, Operation
 from lance_nb.transactions.operations.merge import Merge
 from lance_nb.value_classes import dataclass
 
+T = TypeVar("T")
+
 _PAGE_OBJECTS = 1000  # in one answer of an object store to a listing
 _LISTED_MIN = 4 * THREADS_MAX  # fewer files are asked for one by one
 ADVICE = (
@@ -87,11 +90,7 @@ def check_new_files(
     Raises ObjectNotFoundError for a file that is not there, CorruptFileError for one of another
     size, StorageError.
     """
-    before = (
-        {}
-        if current is None
-        else current.fragments.with_ids(fragment.id for fragment in built.fresh)
-    )
+    before = _stored_fragments(current, built.fresh)
     files = [
         file
         for fragment in built.fresh
@@ -117,12 +116,23 @@ def _check(home: Store, files: Sequence[NamedFile], num_stored: int) -> None:
     """Ask for the sizes of files, of ``num_stored`` in the data folder, and compare them."""
     sizes = _listed_sizes(home, files, num_stored)
     unlisted = [file.path for file in files if file.path not in sizes]
-    step = max(-(-len(unlisted) // (4 * THREADS_MAX)), 1)
-    starts = range(0, len(unlisted), step)
-    tasks = [partial(_read_sizes, home, unlisted[start : start + step]) for start in starts]
+    tasks = [partial(_read_sizes, home, paths) for paths in _task_shares(unlisted)]
     for part in run_all(tasks):
         sizes |= part
     _check_sizes(home, files, sizes)
+
+
+def _stored_fragments(current: Manifest | None, fresh: Sequence[Fragment]) -> dict[int, Fragment]:
+    """Return the fragments of the current version with the same ids, by id."""
+    if current is None:
+        return {}
+    return current.fragments.with_ids(fragment.id for fragment in fresh)
+
+
+def _task_shares(items: Sequence[T]) -> list[Sequence[T]]:
+    """Split items into a few tasks for each thread."""
+    step = max(-(-len(items) // (4 * THREADS_MAX)), 1)
+    return [items[start : start + step] for start in range(0, len(items), step)]
 
 
 def _fragment_files(fragment: Fragment, before: Fragment | None) -> Iterator[NamedFile]:
@@ -208,14 +218,10 @@ def check_contents(
     InvalidInputError for a fragment that could not be read, or read wrongly, SchemaMismatchError
     for a column of another name in a Merge, StorageError.
     """
-    before = (
-        {} if current is None else current.fragments.with_ids(fragment.id for fragment in fresh)
-    )
+    before = _stored_fragments(current, fresh)
     by_name = isinstance(operation, Merge)
     pairs = [(fragment, before.get(fragment.id)) for fragment in fresh]
-    step = max(-(-len(pairs) // (4 * THREADS_MAX)), 1)
-    starts = range(0, len(pairs), step)
-    run_all([partial(_check_all, snapshot, pairs[n : n + step], by_name) for n in starts])
+    run_all([partial(_check_all, snapshot, share, by_name) for share in _task_shares(pairs)])
 
 
 def _check_all(
@@ -239,12 +245,11 @@ def _check_all(
             if _has_new_deletions(fragment, before):
                 _check_deletions(snapshot, fragment)
         except CorruptFileError as error:
-            problem_place = f"{error.place}: " * bool(error.place)
+            place = f"{error.path}: {error.place}" if error.place else error.path
             raise InvalidInputError(
-                f"fragment {fragment.id} of this commit could not be read: {error.path}: "
-                f"{problem_place}"
-                f"expected {error.expected}, found {error.found}. Nothing was committed; give the "
-                "fragment as write_fragments returned it"
+                f"fragment {fragment.id} of this commit could not be read: {place}: expected "
+                f"{error.expected}, found {error.found}. Nothing was committed; give the fragment "
+                "as write_fragments returned it"
             ) from error
 
 
@@ -280,7 +285,10 @@ def _excludes_nulls(stored: Field | None, field: Field) -> bool:
 
 
 def _check_deletions(snapshot: Snapshot, fragment: Fragment) -> None:
-    """Check that a deletion file names rows, as many as recorded; 0 is not recorded."""
+    """Check that a deletion file names rows, as many as recorded; 0 is not recorded.
+
+    Reading compares the number, too, but not where the file is cached already.
+    """
     num_rows = confirmed_rows(snapshot, fragment)
     vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, num_rows)
     deletion = fragment.deletion_file

@@ -250,7 +250,7 @@ class Draft:
         )
         if not files:
             dead = [file.path for file in fragment.files]
-            reason = f"every column in {dead} has been replaced" if dead else "it has no file"
+            reason = f"every column in {dead} has been replaced" if dead else "it has no data file"
             raise InvalidInputError(
                 f"fragment {fragment.id} of version {self.version} could not be read: {reason}, "
                 "and a fragment needs a data file that holds at least one column. Nothing was "

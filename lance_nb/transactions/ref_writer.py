@@ -94,8 +94,8 @@ def replace_record(root: Store, path: str, expected: bytes, data: bytes, subject
             replaced = _is_now(root, path, data, subject, problem)
     if not replaced:
         raise RefConflictError(
-            f"{subject} was changed by another process at the same time; look at it and do the "
-            "change again"
+            f"{subject} was changed by another process at the same time: read it again, then "
+            "repeat the change"
         )
 
 

@@ -167,7 +167,7 @@ class Repair:
                 quarantine.move(path)
 
     def _restore(self, step: RepairStep) -> None:
-        """Create the version that restores the last good one; somebody else's is a conflict."""
+        """Create the version that restores the last good one, if its number is still free."""
         place = self.place_of(step.branch)
         if step.target is None or step.version is None or step.target.version is None:
             return
@@ -238,8 +238,8 @@ class Repair:
 
 def _overtaken(version: int) -> RetryableCommitConflictError:
     return RetryableCommitConflictError(
-        f"somebody has committed meanwhile, version {version} is not the next any more: make "
-        "another plan"
+        f"another program has committed meanwhile, and this step was planned for version "
+        f"{version}: make another plan"
     )
 
 

@@ -116,10 +116,10 @@ def _held_back(
     now: datetime,
     older_than: timedelta,
 ) -> str:
-    if step.held_back or step.kind in (HINT, MOVED):
+    if step.held_back or step.kind in (HINT, MOVED) or older_than <= timedelta(0):
         return step.held_back
     times = [modified for _, modified in state.values()]
-    if None in times and older_than > timedelta(0):
+    if None in times:
         return "the store does not say when these files changed: a commit may be under way"
     ages = [now - modified for modified in times if modified is not None]
     if ages and min(ages) < older_than:

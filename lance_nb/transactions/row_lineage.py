@@ -20,6 +20,7 @@ import numpy.typing as npt
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment, InlineSequence, RowDatasetVersionMeta, RowIdMeta
 from lance_nb.format.row_sequences import Range, RowIdSegments, RowVersionSequence
+from lance_nb.format.wire import U64_MAX
 
 CREATED_UNKNOWN = 1
 """The version a row was created in when its fragment does not say (as pylance has it)."""
@@ -32,7 +33,7 @@ def assign_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[lis
 
     A fragment that brings ids for its first rows only (the updated ones of an upsert) gets new ones
     for the rest. New ids are above all that fragments bring. Raises InvalidInputError for more ids
-    than rows.
+    than rows, and for ids that do not fit 64 bits.
     """
     fragments = list(fragments)
     brought = {id(fragment): row_ids_of(fragment) for fragment in fragments if _is_inline(fragment)}
@@ -47,6 +48,10 @@ def assign_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[lis
                 raise InvalidInputError(
                     f"a new fragment of {fragment.physical_rows} rows brings {row_ids.num_rows} "
                     "row ids"
+                )
+            if next_row_id + missing > U64_MAX:
+                raise InvalidInputError(
+                    f"row ids from {next_row_id} on for {missing} rows do not fit 64 bits"
                 )
             assigned.append(_with_more_ids(fragment, row_ids, next_row_id, missing))
             next_row_id += missing
@@ -68,15 +73,15 @@ def check_new_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> None:
         if bounds[0] < next_row_id:
             raise InvalidInputError(
                 f"new rows bring the row id {bounds[0]}, and ids below {next_row_id} belong to "
-                "rows that the dataset has or had: leave row_id_meta of new fragments out"
+                "rows that the dataset has or had: leave out row_id_meta of new fragments"
             )
         ends.append(bounds)
     ends.sort()
     for (_, stop), (start, _) in pairwise(ends):
         if start < stop:
             raise InvalidInputError(
-                f"two new fragments bring row ids around {start}: leave row_id_meta of new "
-                "fragments out"
+                f"two new fragments bring row ids around {start}: leave out row_id_meta of "
+                "new fragments"
             )
 
 

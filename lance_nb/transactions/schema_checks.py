@@ -62,7 +62,7 @@ def _problems(schema: Schema) -> Iterator[str]:
     try:
         schema.to_arrow()
     except (NotSupportedError, CorruptFileError) as error:
-        yield f"the schema is none: {error}"
+        yield f"the schema cannot be read: {error}"
 
 
 def _level_problems(fields: Sequence[Field], parent: int, *, is_below_blob: bool) -> Iterator[str]:

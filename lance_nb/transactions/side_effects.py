@@ -30,9 +30,9 @@ from lance_nb.transactions.operation import Built
 from lance_nb.transactions.transaction import Transaction
 
 PARTS_MAX = 10
-_NAMING = frozenset({"create_index", "update_config", "clone"})
+_SILENT_ARMS = frozenset({"create_index", "update_config", "clone"})
 # The key is named by itself, types are seen in the schema, and pandas' metadata is of the rows.
-_NOT_SETTINGS = ("lance-schema:unenforced-primary-key", "ARROW:", "pandas")
+_IGNORED_PREFIXES = ("lance-schema:unenforced-primary-key", "ARROW:", "pandas")
 
 
 def dropped_parts(
@@ -42,17 +42,18 @@ def dropped_parts(
     built: Built,
 ) -> tuple[str, ...]:
     """Name what a version has and the next one, ``built`` of it by a transaction, has not."""
-    if before is None or transaction.operation.arm in _NAMING:
+    if before is None or transaction.operation.arm in _SILENT_ARMS:
         return ()
     parts = list(_dropped_indices(before.schema, indices, built.indices))
     schema = built.manifest.schema
     if schema is not before.schema and schema != before.schema:
-        parts += _dropped_of_schema(before.schema, schema)
+        keeps_ids = transaction.operation.arm != "overwrite"
+        parts += _dropped_of_schema(before.schema, schema, keeps_ids=keeps_ids)
     return tuple(parts)
 
 
 def with_dropped(transaction: Transaction, parts: Sequence[str]) -> Transaction:
-    """Return the transaction with its dropped parts among its properties; itself if they are."""
+    """Return the transaction with its dropped parts as a property; itself if it has them."""
     text = "; ".join(parts)
     if transaction.properties.get(DROPPED_PROPERTY, "") == text:
         return transaction
@@ -83,10 +84,10 @@ def _dropped_indices(
     for name, ids in sorted(fields.items()):
         paths = [schema.path_of(number) or f"field {number}" for number in ids]
         parts.append(f"index {_quoted([name])}" + (f" on {_quoted(paths)}" if paths else ""))
-    yield from _first(parts, "index")
+    yield from _limited(parts, "index")
 
 
-def _dropped_of_schema(before: Schema, after: Schema) -> Iterator[str]:
+def _dropped_of_schema(before: Schema, after: Schema, *, keeps_ids: bool) -> Iterator[str]:
     key = primary_key(before)
     if key and not primary_key(after):
         yield f"the unenforced primary key {_quoted(key)}"
@@ -96,23 +97,27 @@ def _dropped_of_schema(before: Schema, after: Schema) -> Iterator[str]:
         path = before.path_of(field.id)
         successor = fields.get(path)
         if path is not None and field.metadata and successor is not None:
-            keys = _settings(field.metadata, successor.metadata)
+            renamed = after.field_by_id(field.id) if keeps_ids else None
+            remaining = {**successor.metadata, **({} if renamed is None else renamed.metadata)}
+            keys = _dropped_keys(field.metadata, remaining)
             if keys:
                 parts.append(f"metadata {_quoted(keys)} of column {_quoted([path])}")
-    yield from _first(parts, "column")
-    keys = _settings(before.metadata, after.metadata)
+    yield from _limited(parts, "column")
+    keys = _dropped_keys(before.metadata, after.metadata)
     if keys:
         yield f"metadata {_quoted(keys)} of the schema"
 
 
-def _settings(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[str]:
-    return sorted(key for key in before if key not in after and not key.startswith(_NOT_SETTINGS))
+def _dropped_keys(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[str]:
+    return sorted(
+        key for key in before if key not in after and not key.startswith(_IGNORED_PREFIXES)
+    )
 
 
-def _first(parts: Sequence[str], noun: str) -> Iterator[str]:
+def _limited(parts: Sequence[str], noun: str) -> Iterator[str]:
     yield from parts[:PARTS_MAX]
     if len(parts) > PARTS_MAX:
-        yield f"{count_of(len(parts) - PARTS_MAX, f'more {noun}')}"
+        yield count_of(len(parts) - PARTS_MAX, f"more {noun}")
 
 
 def _quoted(names: Iterable[str]) -> str:

@@ -151,6 +151,8 @@ def test_no_error_holds_the_secrets_of_a_url(url: str) -> None:
         "http://host/x@y",
         "abfss://container@account.dfs/t",
         "s3://b/k=v",
+        "s3://b/time=10:00@x/t",
+        "file:///data/x:y@z/t",
         "c@d://x",
     ],
 )

@@ -97,7 +97,7 @@ def named_places(current: Snapshot | None, request: Any) -> list[str]:
 def trusted(
     session: Session, current: Snapshot | None, places: Sequence[str]
 ) -> tuple[Session, Snapshot | None]:
-    """Trust places, then look at the version that way."""
+    """Return the session that trusts places as well, and the version as it opens it."""
     wider = trusting(session, places)
     if current is None or wider is session:
         return wider, current
@@ -114,7 +114,9 @@ def places_of(
     if target_all is not None and targets:
         raise BasePathError("pass target_bases or target_all_bases, not both")
     if target_all is None:
-        return tuple(_place(locations, _found(locations.bases, target)) for target in targets or ())
+        return tuple(
+            _place(locations, _find_base(locations.bases, target)) for target in targets or ()
+        )
     places = tuple(_place(locations, base) for base in locations.bases)
     if not target_all and not places:
         raise BasePathError(
@@ -124,7 +126,7 @@ def places_of(
     return (FilePlace(locations.home), *places) if target_all else places
 
 
-def _found(bases: Sequence[BasePath], reference: str) -> BasePath:
+def _find_base(bases: Sequence[BasePath], reference: str) -> BasePath:
     for base in bases:
         if base.name == reference:
             return base
@@ -183,10 +185,14 @@ class WriteRequest:
         """
         pack_bytes = self.blob_pack_file_size_threshold
         return WriteOptions(
-            ROWS_PER_FILE if self.max_rows_per_file is None else self.max_rows_per_file,
-            BYTES_PER_FILE if self.max_bytes_per_file is None else self.max_bytes_per_file,
-            file_version_of(version),
-            FileOptions(
+            max_rows_per_file=(
+                ROWS_PER_FILE if self.max_rows_per_file is None else self.max_rows_per_file
+            ),
+            max_bytes_per_file=(
+                BYTES_PER_FILE if self.max_bytes_per_file is None else self.max_bytes_per_file
+            ),
+            file_version=file_version_of(version),
+            file=FileOptions(
                 PAGE_BYTES if self.max_page_bytes is None else self.max_page_bytes,
                 allows_external_blobs=self.allow_external_blob_outside_bases,
                 accepted_uris={} if self.allow_external_blob_outside_bases else None,
@@ -195,7 +201,7 @@ class WriteRequest:
                 blob_pack_bytes=PACK_BYTES if pack_bytes is None else pack_bytes,
                 checksums=wants_checksums(config),
             ),
-            places,
+            places=places,
         )
 
     def _ingests(self, storage_options: StorageOptions | None) -> ExternalBlobs | None:

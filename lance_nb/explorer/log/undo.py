@@ -93,10 +93,10 @@ class RestoreUndo:
         except LanceError:
             return f"branch {text.name(self.branch or 'main')} no longer exists"
         before = text.ref_label(self.branch, self.version - 1)
-        numbers = newest.version_numbers()
         if newest.version != self.version:
             latest = text.ref_label(self.branch, newest.version)
             return f"{latest} is newer, and restoring {before} would undo it as well"
+        numbers = newest.version_numbers()
         return "" if self.version - 1 in numbers else f"{before} was cleaned up"
 
     def run(self, dataset: LanceDataset, progress: Progress) -> Undone:

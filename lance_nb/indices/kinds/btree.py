@@ -40,11 +40,11 @@ from lance_nb.errors import (
 )
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.indices.index_file import IndexFile, numbers
+from lance_nb.indices.index_file import IndexFile
 from lance_nb.indices.leaf import Between, IsNull, Leaf, OneOf
 from lance_nb.indices.reader import Found
 from lance_nb.indices.row_sets import NO_ROWS, ROWS_MAX, U64s, joined
-from lance_nb.table.index_search import different
+from lance_nb.table.index_search import different, numbers
 from lance_nb.table.predicate.comparison import as_mask
 
 if TYPE_CHECKING:

@@ -30,10 +30,11 @@ import pyarrow.types as pt
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.indices.index_file import IndexFile, numbers
+from lance_nb.indices.index_file import IndexFile
 from lance_nb.indices.leaf import Contains, Leaf
 from lance_nb.indices.reader import Found
 from lance_nb.indices.row_sets import NO_ROWS, U64s, common, set64_rows
+from lance_nb.table.index_search import numbers
 
 if TYPE_CHECKING:
     from lance_nb.indices.building import Parameters, SegmentDetails, SegmentFiles, SegmentRows

@@ -23,7 +23,7 @@ import pyarrow.types as pt
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, describe_value
 from lance_nb.format.index_metadata import IndexMetadata, zone_map_details
-from lance_nb.indices.index_file import IndexFile, numbers, open_file
+from lance_nb.indices.index_file import IndexFile, open_file
 from lance_nb.indices.leaf import Between, IsNull, Leaf, OneOf
 from lance_nb.indices.reader import Found
 from lance_nb.indices.row_sets import NO_ROWS
@@ -36,6 +36,7 @@ from lance_nb.indices.zones import (
     checked_zone_rows,
     zones_of,
 )
+from lance_nb.table.index_search import numbers
 from lance_nb.table.predicate.comparison import as_mask
 from lance_nb.table.snapshot import Snapshot
 

@@ -31,7 +31,7 @@ from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError, NotSupportedError, describe_repeated
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.roaring import check_portable
-from lance_nb.indices.index_file import IndexFile, numbers, open_file
+from lance_nb.indices.index_file import IndexFile, open_file
 from lance_nb.indices.row_sets import ROWS_MAX, U64s
 from lance_nb.indices.texts.fst import Fst
 from lance_nb.indices.texts.postings import (
@@ -44,6 +44,7 @@ from lance_nb.indices.texts.postings import (
 from lance_nb.indices.texts.scores import Factors, factors_of
 from lance_nb.indices.texts.tokenizer import TokenizerParameters, stored_parameters
 from lance_nb.table.file_cache import FileCache
+from lance_nb.table.index_search import numbers
 from lance_nb.table.snapshot import Snapshot
 
 NEWEST = 2

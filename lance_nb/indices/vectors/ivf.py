@@ -35,11 +35,12 @@ import pyarrow.types as pt
 
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.vector_index import Partitioning, tensor_from_bytes
-from lance_nb.indices.index_file import BYTES_MAX, IndexFile, numbers
+from lance_nb.indices.index_file import BYTES_MAX, IndexFile
 from lance_nb.indices.row_sets import U64s
 from lance_nb.indices.vectors import flat, product, scalar
 from lance_nb.indices.vectors.stored_vectors import Floats, Matrix, Settings, StoredVectors
 from lance_nb.table.file_cache import FileCache
+from lance_nb.table.index_search import numbers
 from lance_nb.table.nearest import METRICS
 
 FILES = ("index.idx", "auxiliary.idx")

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.value_classes import dataclass
 
 _SEED_MAX = 2**32
@@ -346,7 +347,7 @@ class Verification:
     @property
     def checksums(self) -> str:
         """How many files were compared with their checksums, in words."""
-        checked = _plural(self.num_files_checked, "file")
+        checked = count_of(self.num_files_checked, "file")
         return f"{checked} checked, {self.num_files_without_checksum:,} without checksum"
 
     @property
@@ -367,7 +368,7 @@ class Verification:
     def verdict(self) -> str:
         """The outcome in a few words: ``whole``, or ``2 errors, 1 note``."""
         counted = [(severity, self._count(severity)) for severity in SEVERITIES]
-        counts = ", ".join(_plural(count, severity) for severity, count in counted if count)
+        counts = ", ".join(count_of(count, severity) for severity, count in counted if count)
         return f"whole, {counts}" if counts and self.ok else counts or "whole"
 
     def _count(self, severity: str) -> int:
@@ -383,11 +384,12 @@ class Verification:
             "deletion file": self.num_deletion_files,
             "index": self.num_indices,
         }
-        yield ", ".join(_plural(count, key) for key, count in counts.items())
-        yield f"{_plural(self.num_values, 'value')} decoded; checksums: {self.checksums}"
+        yield ", ".join(count_of(count, key) for key, count in counts.items())
+        yield f"{count_of(self.num_values, 'value')} decoded; checksums: {self.checksums}"
         if self.sample is not None:
             yield f"content read: {self.sample}"
-        yield f"{_plural(self.num_orphans, 'file')} without a version ({self.orphan_bytes:,} bytes)"
+        orphans = count_of(self.num_orphans, "file")
+        yield f"{orphans} without a version ({self.orphan_bytes:,} bytes)"
 
     def __repr__(self) -> str:
         lines = [f"{self.uri}: {self.verdict}", *(f"  {line}" for line in self.lines())]
@@ -405,8 +407,3 @@ def _printable(text: str) -> str:
     return "".join(
         character if character.isprintable() else ascii(character)[1:-1] for character in text
     )
-
-
-def _plural(count: int, noun: str) -> str:
-    plural = {"index": "indices"}.get(noun, f"{noun}s")
-    return f"{count:,} {noun if count == 1 else plural}"

@@ -66,7 +66,7 @@ NO_COLUMN = -1  # of a field that has none of its own, where it is listed all th
 ALIKE_IN_2_0 = (  # both have 64-bit offsets
     {"string", "large_string"},
     {"binary", "large_binary"},
-)  # 64-bit offsets, both
+)
 DICTIONARY = "dict:"  # begins the logical type of a dictionary
 _ROWS_PER_HOLE = 64  # above, holes cut a range into ranges instead of being written out
 U64s = npt.NDArray[np.uint64]

@@ -66,7 +66,7 @@ from lance_nb.storage.base import Store
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.fragment_reader import confirmed_rows
-from lance_nb.table.index_search import different
+from lance_nb.table.index_search import different, numbers
 from lance_nb.table.indices import follow_addresses, read_indices
 from lance_nb.table.predicate.lists import opened
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
@@ -341,7 +341,7 @@ def _entries(
             yield from _set_entries(segment, reader, part)
             return
     for column in columns:
-        rows = column.drop_null().to_numpy().astype(np.uint64, copy=False)
+        rows = numbers(column.drop_null(), reader.path)
         yield _present(segment, np.zeros(len(rows), np.int64), rows)
 
 
@@ -353,17 +353,16 @@ def _set_entries(
         low, high = int(part.rows[0]), int(part.rows[-1])
     first = 0
     for column in _column(reader, "bitmaps"):
-        bitmaps = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        sets = parse_tree_maps(bitmaps, reader.path)
-        for numbers, rows in sets.rows(low, high):
-            yield _present(segment, first + numbers, rows)
+        sets = parse_tree_maps(column, reader.path)
+        for set_numbers, rows in sets.rows(low, high):
+            yield _present(segment, first + set_numbers, rows)
         for number, key in zip(sets.whole_sets.tolist(), sets.whole_keys.tolist(), strict=True):
             for fragment in segment.fragments:
                 if fragment.id == key:
                     size = confirmed_rows(segment.snapshot, fragment)
                     rows = np.arange(size, dtype=np.uint64) | np.uint64(key << 32)
                     yield _present(segment, np.full(size, first + number), rows)
-        first += len(bitmaps)
+        first += len(column)
 
 
 def _present(segment: Segment, numbers: Ints, rows: U64s) -> tuple[Ints, U64s]:
@@ -375,7 +374,7 @@ def _present(segment: Segment, numbers: Ints, rows: U64s) -> tuple[Ints, U64s]:
     return numbers[~is_deleted], addresses[~is_deleted]
 
 
-def _column(reader: FileReader, name: str) -> Iterator[pa.ChunkedArray]:
+def _column(reader: FileReader, name: str) -> Iterator[pa.Array]:
     """Yield a column of an index file in pieces. Raises CorruptFileError."""
     schema = reader.schema
     field = next((field for field in schema if field.name == name), None)
@@ -390,7 +389,7 @@ def _column(reader: FileReader, name: str) -> Iterator[pa.ChunkedArray]:
         stop = min(start + step, reader.num_rows)
         rows = Rows(np.array([start], np.int64), np.array([stop], np.int64))
         parts = reader.read_leaves(leaves, owners, rows, reader.num_rows)
-        yield assemble(field, kind, parts, stop - start)
+        yield assemble(field, kind, parts, stop - start).combine_chunks()
 
 
 def _keys_of(segment: Segment, reader: FileReader) -> Keys | None:
@@ -398,7 +397,12 @@ def _keys_of(segment: Segment, reader: FileReader) -> Keys | None:
     column = column_of(segment.snapshot, segment.index)
     if segment.index.kind not in _KEYED or column is None:
         return None
-    return Keys.of(_whole(reader, "keys"), column, of_lists=segment.index.kind == "LabelList")
+    keys = _whole(reader, "keys")
+    if pa.types.is_nested(keys.type):
+        raise CorruptFileError(
+            reader.path, None, "keys of a type that is not nested", f"{keys.type}"
+        )
+    return Keys.of(keys, column, of_lists=segment.index.kind == "LabelList")
 
 
 def _key_problem(segment: Segment, keys: Keys, part: Part, entries: PartEntries) -> str:
@@ -421,7 +425,7 @@ def _sorted_value_findings(segment: Segment, reader: FileReader, name: str) -> I
     column = column_of(segment.snapshot, segment.index)
     if column is None or reader.num_rows > ROWS_AT_ONCE:
         return
-    rows = _whole(reader, "ids").to_numpy(zero_copy_only=False).astype(np.uint64, copy=False)
+    rows = numbers(_whole(reader, "ids"), reader.path)
     held = _whole(reader, "values")
     places, rows = _present(segment, np.arange(len(rows)), rows)
     held = held if len(places) == len(held) else held.take(pa.array(places))
@@ -444,13 +448,8 @@ def _first_difference(values: pa.Array, other_values: pa.Array) -> int | None:
     """Return the first place where two arrays differ; null equals null, and NaN equals NaN."""
     import pyarrow.compute as pc
 
-    if isinstance(values.type, pa.BaseExtensionType):
-        values = values.storage
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if pa.types.is_float16(values.type):
-        values, other_values = values.cast(pa.float32()), other_values.cast(pa.float32())
-    if values.type != other_values.type:
+    values, other_values = _comparable(values), _comparable(other_values)
+    if values.type != other_values.type or pa.types.is_nested(values.type):
         return None  # the column was cast since, and its index is not used
     differ = pc.fill_null(pc.not_equal(values, other_values), fill_value=False)
     if pa.types.is_floating(values.type):
@@ -464,7 +463,7 @@ def _first_difference(values: pa.Array, other_values: pa.Array) -> int | None:
 def _zone_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:
     """Find a live row in no zone, or with a value outside of the bounds of its zone."""
     names = [name for name in reader.schema.names if name in _ZONE]
-    zones = Zones.of({name: _whole(reader, name) for name in names})
+    zones = Zones.of({name: _whole(reader, name) for name in names}, reader.path)
     if segment.reuse is not None:
         return  # compactions have moved rows, and zones do not follow
     for part in _parts(segment):
@@ -493,8 +492,7 @@ def _whole(reader: FileReader, name: str) -> pa.Array:
     parts = list(_column(reader, name))
     if not parts:
         return pa.array([], reader.schema.to_arrow(storage=True).field(name).type)
-    return pa.concat_arrays([part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part
-                             for part in parts])  # fmt: skip
+    return pa.concat_arrays(parts)
 
 
 def _values(segment: Segment, column: str) -> Iterator[tuple[pa.Array, U64s]]:
@@ -514,7 +512,8 @@ def _wrong_zone(segment: Segment, reader: FileReader) -> str | None:
     highest = segment.snapshot.manifest.max_fragment_id
     names = ("fragment_id", "zone_start", "zone_length")
     for columns in zip(*(_column(reader, name) for name in names), strict=True):
-        for number, start, length in zip(*(column.to_pylist() for column in columns), strict=True):
+        zones = (numbers(column, reader.path).tolist() for column in columns)
+        for number, start, length in zip(*zones, strict=True):
             rows = sizes.get(number)
             if rows and start + length > rows:
                 return f"a zone ends at row {start + length} of fragment {number} of {rows} rows"
@@ -535,16 +534,21 @@ class Zones(NamedTuple):
     highest: pa.Array | None = None
 
     @classmethod
-    def of(cls, columns: Mapping[str, pa.Array]) -> Zones:
-        """Take the columns of the index's file; ``min`` and ``max`` may be missing."""
-        numbers, firsts, lengths = (
-            columns[name].to_numpy(zero_copy_only=False).astype(np.uint64)
-            for name in ("fragment_id", "zone_start", "zone_length")
+    def of(cls, columns: Mapping[str, pa.Array], path: str = "") -> Zones:
+        """Take the columns of the index's file; ``min`` and ``max`` may be missing.
+
+        Raises CorruptFileError for places that are not numbers.
+        """
+        fragments, firsts, lengths = (
+            numbers(columns[name], path) for name in ("fragment_id", "zone_start", "zone_length")
         )
-        starts = (numbers << _SHIFT) + firsts
+        starts = (fragments << _SHIFT) + firsts
         order = np.argsort(starts)
-        bounds = [columns[name].take(pa.array(order)) for name in ("min", "max") if name in columns]
-        return cls(starts[order], (starts + lengths)[order], *bounds)
+        low, high = (
+            columns[name].take(pa.array(order)) if name in columns else None
+            for name in ("min", "max")
+        )
+        return cls(starts[order], (starts + lengths)[order], low, high)
 
     def positions_of(self, rows: U64s) -> npt.NDArray[np.int64]:
         """Return the position of the zone of each row, -1 for a row in none."""
@@ -556,7 +560,8 @@ class Zones(NamedTuple):
     def compares(self, kind: pa.DataType) -> bool:
         """Tell whether values of a type can be compared with these zones."""
         is_number = pa.types.is_primitive(kind) and not pa.types.is_boolean(kind)
-        return self.lowest is not None and is_number and self.lowest.type == kind
+        bounds = (self.lowest, self.highest)
+        return is_number and all(bound is not None and bound.type == kind for bound in bounds)
 
     def row_outside(self, values: pa.Array, rows: U64s) -> int | None:
         """Return a row whose value is not between the bounds of its zone, None if there is none."""
@@ -567,15 +572,14 @@ class Zones(NamedTuple):
         values, rows = values.filter(pa.array(in_zone)), rows[in_zone]
         zones = pa.array(positions[in_zone])
         low, high = self.lowest.take(zones), self.highest.take(zones)  # type: ignore[union-attr]
-        if pa.types.is_float16(values.type):  # Arrow does not compare these
-            values, low, high = (array.cast(pa.float32()) for array in (values, low, high))
+        values, low, high = map(_comparable, (values, low, high))
         outside = pc.or_(pc.less(values, low), pc.greater(values, high))
         outside_rows = rows[pc.fill_null(outside, fill_value=False).to_numpy(zero_copy_only=False)]
         return int(outside_rows[0]) if outside_rows.size else None
 
 
 def _comparable(values: pa.Array) -> pa.Array:
-    """Return values in a form in which Arrow finds them; -0.0 becomes 0.0."""
+    """Return values in a form in which Arrow compares and finds them; -0.0 becomes 0.0."""
     import pyarrow.compute as pc
 
     if isinstance(values.type, pa.BaseExtensionType):
@@ -658,8 +662,8 @@ class PartEntries:
             return
         inside = (rows >= self.rows[0]) & (rows <= self.rows[-1])
         places = np.searchsorted(self.rows, rows[inside])
-        chosen = np.flatnonzero(inside)[self.rows[places] == rows[inside]]
-        places = places[self.rows[places] == rows[inside]]
+        is_live = self.rows[places] == rows[inside]
+        chosen, places = np.flatnonzero(inside)[is_live], places[is_live]
         ordered = np.sort(places)
         self.times[places[self.times[places] == 1]] = 2
         self.times[places] = np.maximum(self.times[places], 1)

@@ -332,8 +332,8 @@ def _wrong_size(survey: Survey, line: LineOfVersions, version: int, stored_size:
 
 def file_findings(dataset: Dataset) -> Iterator[Finding]:
     """Find files that versions name and that do not exist, also under base paths."""
-    paths = {file.path for file in dataset.survey.files}
-    folders = {file.path.rpartition("/")[0] for file in dataset.survey.files}
+    present_paths = {file.path for file in dataset.survey.files}
+    present_paths |= {path.rpartition("/")[0] for path in present_paths}  # of indices
     refused: set[tuple[str, int | None]] = set()
     for folder, line in dataset.references.lines.items():
         home = line.home
@@ -343,7 +343,7 @@ def file_findings(dataset: Dataset) -> Iterator[Finding]:
         for file, position in line.first_named.items():
             if file.kind in (DATA, DELETION) or (file.kind == INDEX and file.size_bytes):
                 version = line.versions[position]
-                problem = _missing(dataset, home, version, file, paths | folders)
+                problem = _missing(dataset, home, version, file, present_paths)
                 if file.kind == DATA:
                     is_lost.append(problem is not None and problem[0] == _MISSING[DATA])
                 if problem is None:
@@ -356,10 +356,11 @@ def file_findings(dataset: Dataset) -> Iterator[Finding]:
                 finding = Finding(code, text, file.path, branch, version.version, error=error)
                 findings.append(finding)
         if folder == home == "" and is_lost and all(is_lost):
-            text = (
-                f"none of the {count_of(len(is_lost), 'data file')} of main is there, as a drop "
-                "that was interrupted leaves it"
-            )
+            num_lost = len(is_lost)
+            lost = "the only data file of main is not there"
+            if num_lost > 1:
+                lost = f"none of the {num_lost:,} data files of main is there"
+            text = f"{lost}, as a drop that was interrupted leaves it"
             yield Finding("half-dropped", text, DATA)
         yield from findings
 

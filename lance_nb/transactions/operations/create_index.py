@@ -78,7 +78,9 @@ class CreateIndex(BaseOperation):
             field_by_id = draft.manifest.schema.field_by_id
             missing = [field for field in index.fields if field_by_id(field) is None]
             if missing and not index.is_system:
-                raise InvalidInputError(f"index {index.name!r} is on field {missing[0]}: no such")
+                raise InvalidInputError(
+                    f"index {index.name!r} is on field {missing[0]}, which the schema does not have"
+                )
         removed_uuids = {index.uuid for index in (*self.new_indices, *self.removed_indices)}
         remaining = [index for index in draft.indices if index.uuid not in removed_uuids]
         draft.indices = [*remaining, *self.added]

@@ -413,3 +413,21 @@ def test_what_a_schema_is_checked_for() -> None:
     schema.check_text_metadata()
     with pytest.raises(InvalidInputError, match="metadata 'k' of the schema"):
         replace(schema, metadata={"k": b"\xe9"}).check_text_metadata()
+
+
+@pytest.mark.parametrize(
+    ("storage", "name", "logical_type"),
+    [
+        (pa.large_binary(), "lance.json", "json"),
+        (pa.binary(), "lance.json", "binary"),
+        (pa.string(), "lance.json", "string"),
+        (pa.string(), "arrow.json", "json"),
+        (pa.string_view(), "arrow.json", "json"),
+        (pa.int64(), "arrow.json", "int64"),
+    ],
+)
+def test_the_name_of_json_counts_on_the_types_that_can_hold_it(
+    storage: pa.DataType, name: str, logical_type: str
+):
+    column = pa.field("j", storage, metadata={"ARROW:extension:name": name})
+    assert Schema.from_arrow(pa.schema([column])).field("j").logical_type == logical_type

@@ -72,6 +72,15 @@ def test_pieces_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(sizes) == 1 << 16
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "num_pieces"),
+    [(0xFFFF, 1 << 20, 1), (0x10000, 1 << 20, 0), (0, 0, 1)],
+)
+def test_bounds_belong_to_the_rows_that_are_yielded(low: int, high: int, num_pieces: int) -> None:
+    parsed = parse_tree_maps(pa.array([serialize([0, 0xFFFF])]), "x")
+    assert len(list(parsed.rows(low, high))) == num_pieces
+
+
 def test_containers_outside_of_the_bounds_are_left_out() -> None:
     column = pa.array([serialize([1, 70_000, 5 << 32]), serialize([6 << 32, 7 << 32])])
     parsed = parse_tree_maps(column, "x")

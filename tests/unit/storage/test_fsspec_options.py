@@ -64,7 +64,7 @@ def test_the_addressing_style_and_the_payer():
 
 
 def test_every_text_in_the_options_counts_as_secret():
-    options = {"key": "abcd", "nested": {"token": b"bytes"}, "flag": True, "short": "ab", "n": 5}
+    options = {"key": "abcd", "nested": {"token": b"bytes"}, "flag": True, "short": "abc", "n": 5}
     assert sorted(secrets_of(options)) == ["abcd", "bytes"]
 
 
@@ -88,6 +88,8 @@ def test_parts_that_a_message_may_quote_alone_count_as_secrets(
 
 def test_secrets_of_a_uri():
     assert {"AKIAIOSFODNN7", "CANARY"} <= set(secrets_of_uri("s3://AKIAIOSFODNN7:CANARY@b/t"))
+    assert "AKIAIOSFODNN" in set(secrets_of_uri("s3://AKIAIOSFODNN:CANARY@b/t"))
+    assert "AKIAIOSFODN" not in set(secrets_of_uri("s3://AKIAIOSFODN:CANARY@b/t"))
     assert "CAN/ARY" in set(secrets_of_uri("s3://K:CAN/ARY@b/t"))
     assert "CANARY" in set(secrets_of_uri("https://CANARY@h/t"))
     assert set(secrets_of_uri("https://h/t?sv=2026&sig=CANARY")) == {"CANARY"}

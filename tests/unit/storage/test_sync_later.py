@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lance_nb.errors import StorageError
+from lance_nb.storage import sync_later as module
 from lance_nb.storage.base import write_new
 from lance_nb.storage.links import Boundary
 from lance_nb.storage.local import LocalStore
@@ -146,3 +147,17 @@ def test_an_interrupt_while_a_sync_is_handed_over_closes_nothing_twice(
     writer.abort()
     os.close(before)  # a descriptor of somebody else's is still open
     assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_share_the_descriptors_that_pending_syncs_may_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def waiting_max(limit: int, threads: int) -> int:
+        monkeypatch.setattr(module, "descriptors_max", lambda: limit)
+        monkeypatch.setattr(module, "_blocks", set(range(threads)))
+        return module._waiting_max()
+
+    assert waiting_max(1024, 0) == waiting_max(1024, 1) == module.WAITING_MAX
+    assert waiting_max(1024, 4) == 16
+    assert waiting_max(256, 1) == 16
+    assert waiting_max(64, 8) == 1

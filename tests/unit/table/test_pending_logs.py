@@ -70,7 +70,11 @@ def pending_in(dataset: LanceDataset) -> PendingRows | None:
 def test_numbers_are_written_with_the_lowest_bit_first() -> None:
     assert [log_number(named(number, ".arrow")) for number in (1, 2, 6)] == [1, 2, 6]
     assert named(6, "").startswith("0110")
-    assert log_number("version_hint.json") is None
+
+
+@pytest.mark.parametrize("name", ["version_hint.json", named(6, ".binpb#1"), named(6, "")])
+def test_other_files_beside_those_with_a_number_are_skipped(name: str) -> None:
+    assert log_number(name) is None
 
 
 def test_only_rows_beyond_what_was_merged_are_counted() -> None:
@@ -93,8 +97,23 @@ def test_what_was_not_counted_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending_logs, "ENTRIES_MAX", 2)
     files = {f"{FIRST}/wal/{named(number, '.arrow')}": log_of(number) for number in (1, 2, 3)}
     assert pending_in(logged({}, files)) == PendingRows(5, 5, (), False)
+    assert pending_in(logged({}, dict(list(files.items())[:2]))) == PendingRows(3, 3, (), True)
     files = {f"{FIRST}/manifest/{named(1, '.binpb')}": shard_state(0, (1, 0))}
     assert pending_in(logged({}, files)) == PendingRows(0, 0, (f"_mem_wal/{FIRST}/x_gen_1",), False)
+
+
+def test_an_entry_that_is_removed_meanwhile_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [f"{FIRST}/wal/{named(number, '.arrow')}" for number in (1, 2)]
+    dataset = logged({}, {entry: log_of(3) for entry in entries})
+    count_rows = pending_logs._num_rows
+
+    def read_after_removal(home: Any, entry: str) -> int:
+        if entry.endswith(entries[0]):
+            home.delete(entry)
+        return count_rows(home, entry)
+
+    monkeypatch.setattr(pending_logs, "_num_rows", read_after_removal)
+    assert pending_in(dataset) == PendingRows(3, 3, (), False)
 
 
 def test_a_dataset_without_a_log_has_nothing_pending() -> None:

@@ -19,12 +19,18 @@ from lance_nb.format.refs import Branch
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.versions import load_latest, version_names
-from lance_nb.transactions.branch_writer import BranchUsers, BranchWriter, users_of
+from lance_nb.transactions import branch_writer
+from lance_nb.transactions.branch_writer import (
+    BranchDeletion,
+    BranchUsers,
+    BranchWriter,
+    users_of,
+)
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.ref_writer import TagWriter
 from tests.support.committing import Table, file_names
-from tests.support.faulty_store import Crash, Fault, at, no_faults, on
+from tests.support.faulty_store import LISTS, Crash, Fault, at, no_faults, on
 
 
 def _table(versions: int = 3) -> Table:
@@ -171,6 +177,22 @@ def test_a_creation_of_unknown_outcome_keeps_the_name():
     with pytest.raises(CommitStateUnknownError):
         _branches(table).create("dev", Target(None, 2))
     assert refs.branch_names(table.inner) == ["dev"]
+
+
+def test_a_branch_stays_whose_folder_cannot_be_listed_after_its_first_version():
+    table = _table()
+    table.root.world.plan = lambda step: (
+        Fault.ERROR_BEFORE
+        if step.method in LISTS
+        and step.path == "tree/dev/_versions"
+        and table.inner.exists(f"tree/dev/{manifest_path(2)}")
+        else None
+    )
+    with pytest.raises(StorageError):
+        _branches(table).create("dev", Target(None, 2))
+    table.root.world.plan = no_faults
+    assert refs.branch_names(table.inner) == ["dev"]
+    assert load_latest(table.inner.child("tree/dev")).version == 2
 
 
 def _interrupted(table: Table, target: Target) -> None:
@@ -488,6 +510,22 @@ def test_what_a_deletion_takes_away_is_reported_before():
     assert (told.num_files, told.size_bytes) == (len(gone), sum(gone))
     with pytest.raises(RefNotFoundError, match="dev/below"):
         branches.explain_delete("dev")
+
+
+def test_a_deletion_is_summarized_in_correct_plurals():
+    deletion = BranchDeletion("dev", Target(None, 2), (2,), 1, 1_423, BranchUsers())
+    assert str(deletion) == "deleting branch 'dev': 1 version, 1 file, 1,423 bytes"
+
+
+def test_a_pin_that_a_commit_prunes_meanwhile_does_not_stop_a_deletion(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    table = _table()
+    branches = _branches(table)
+    branches.create("dev", Target(None, 2))
+    monkeypatch.setattr(branch_writer, "users_of", lambda *_: BranchUsers(pins=("merged-dev-2",)))
+    branches.delete("dev")
+    assert refs.branch_names(table.inner) == []
 
 
 def test_a_deletion_that_was_interrupted_can_be_repeated():

@@ -27,6 +27,7 @@ from lance_nb.spark.engine import LocalEngine
 from lance_nb.spark.plan import Plan
 from lance_nb.storage.base import Listing
 from lance_nb.storage.memory import MemoryStore
+from lance_nb.transactions import file_presence
 from lance_nb.transactions.file_presence import check_new_files
 
 FOLDERS = ("data", "_deletions", "_indices")
@@ -195,3 +196,35 @@ def test_many_files_in_a_far_store_are_listed(num_files: int, requests: int) -> 
     store.delete("data/3.lance")
     with pytest.raises(ObjectNotFoundError, match=f"1 of {num_files} new files are missing"):
         check_new_files(store, built, None, ())  # type: ignore[arg-type]
+
+
+def test_a_deletion_file_may_leave_out_how_many_rows_it_names(dataset: LanceDataset) -> None:
+    fragment = dataset.get_fragments()[1].delete("id = 30")
+    recorded = fragment.deletion_file
+    for count in (2, 0):
+        changed = replace(fragment, deletion_file=replace(recorded, num_deleted_rows=count))
+        commit = by_hand(dataset, LanceOperation.Delete([changed], [], "id = 30"))
+        if count:
+            with pytest.raises(InvalidInputError, match=r"expected 2 deleted rows.*, found 1"):
+                commit()
+        else:
+            assert commit().count_rows() == 99
+
+
+def test_values_are_read_only_where_a_file_may_hold_a_forbidden_null(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = []
+    monkeypatch.setattr(
+        file_presence, "check_values", lambda _snapshot, _fragment, name: columns.append(name)
+    )
+    required = pa.schema(
+        [pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())]
+    )
+    for written, expected in ((required, []), (dataset.schema, ["id"])):
+        fragments = lance_nb.write_fragments(
+            rows(0, 5).cast(written), dataset.uri, mode="overwrite"
+        )
+        overwrite = LanceOperation.Overwrite(required, fragments)
+        LanceDataset.commit(dataset.uri, overwrite)
+        assert columns == expected

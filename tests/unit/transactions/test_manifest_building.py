@@ -97,7 +97,10 @@ def test_the_last_file_of_a_fragment_stays(ids: tuple[int, ...]) -> None:
 def test_a_fragment_without_a_file_that_is_read_is_refused() -> None:
     versions = Versions(1)
     dead = with_fields(new_fragment("x"), -2, -2, -2)
-    for odd, reason in ((dead, "has been replaced"), (replace(dead, files=()), "it has no file")):
+    for odd, reason in (
+        (dead, "has been replaced"),
+        (replace(dead, files=()), "it has no data file"),
+    ):
         for change in (Append((odd,)), Update(updated_fragments=(replace(odd, id=0),))):
             with pytest.raises(InvalidInputError, match=reason):
                 versions.apply(change)

@@ -31,6 +31,12 @@ def test_steps_on_files_that_changed_lately_wait() -> None:
     assert held(7200, None).startswith("the store does not say")
 
 
+def test_nothing_waits_when_nobody_writes_even_if_the_clock_of_the_store_is_ahead() -> None:
+    state = {"a": (1, NOW + HOUR), "b": (1, None)}
+    step = RepairStep(QUARANTINE, "what", "why")
+    assert repair_plan._held_back(step, state, NOW, timedelta(0)) == ""
+
+
 def test_hints_and_base_paths_do_not_wait_and_a_reason_stays() -> None:
     assert held(5, kind=HINT) == held(None, kind=MOVED) == ""
     assert held(7200, held_back="reason") == "reason"

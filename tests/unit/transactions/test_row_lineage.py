@@ -9,6 +9,7 @@ import pytest
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import ColumnSequence, Fragment, InlineSequence, RowIdMeta
 from lance_nb.format.row_sequences import Range, RowIdSegments, RowVersionSequence
+from lance_nb.format.wire import U64_MAX
 from lance_nb.transactions.row_lineage import (
     CREATED_UNKNOWN,
     assign_row_ids,
@@ -71,6 +72,13 @@ def test_a_fragment_with_all_ids_and_one_without_rows_are_left_alone() -> None:
 def test_more_ids_than_rows_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="1 rows brings 3 row ids"):
         assign_row_ids([with_ids(new_fragment(rows=1), 0, 3)], 9)
+
+
+def test_row_ids_beyond_64_bits_are_refused() -> None:
+    last = U64_MAX - 1
+    assert assign_row_ids([new_fragment(rows=1)], last)[1] == U64_MAX
+    with pytest.raises(InvalidInputError, match=f"{last} on for 2 rows do not fit 64 bits"):
+        assign_row_ids([new_fragment(rows=2)], last)
 
 
 def test_ids_in_a_hidden_column_are_left_there() -> None:

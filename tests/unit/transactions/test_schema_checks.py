@@ -66,3 +66,21 @@ def test_schemas_by_which_they_can_are_committed(
     dataset: lance_nb.LanceDataset, fields: tuple[Field, ...]
 ) -> None:
     project(dataset, *fields).validate()
+
+
+def test_lists_of_values_and_of_structs_are_named_alike(tmp_path: Path) -> None:
+    rows = pa.table({"l": [[1], [2, 3]]})
+    dataset = lance_nb.write_dataset(rows, tmp_path / "l.lance")
+    (field,) = dataset.lance_schema.tree.fields
+    assert field.logical_type == "list"
+    project(dataset, replace(field, logical_type="list.struct")).validate()
+    assert lance_nb.dataset(dataset.uri).to_table() == rows
+
+
+def test_the_description_of_a_blob_needs_no_ids(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("a", pa.int64()), lance_nb.blob_field("b")])
+    rows = pa.table([pa.array([1]), lance_nb.blob_array([b"x"])], schema=schema)
+    dataset = lance_nb.write_dataset(rows, tmp_path / "b.lance")
+    a, blob = dataset.lance_schema.tree.fields
+    children = tuple(replace(child, id=-1, parent_id=-1) for child in blob.children)
+    project(dataset, replace(blob, children=children), a)

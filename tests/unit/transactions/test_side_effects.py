@@ -161,3 +161,17 @@ def test_of_many_parts_some_are_named(tmp_path: Path) -> None:
     text = str(caught[0].message)
     assert text.count("metadata 'k' of column") == PARTS_MAX
     assert "; 20 more columns. Version 1" in text
+
+
+def test_metadata_that_goes_on_under_another_name_is_not_dropped(tmp_path: Path) -> None:
+    length = pa.field("length", pa.int64(), metadata={b"unit": b"m"})
+    width = pa.field("width", pa.int64())
+    rows = pa.table([[1], [2]], pa.schema([length, width]))
+    ds = lance_nb.write_dataset(rows, str(tmp_path / "x.lance"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ds.alter_columns({"path": "length", "name": "width"}, {"path": "width", "name": "length"})
+    # An overwrite numbers its fields anew: the first one is another column.
+    swapped = pa.table([[1], [2]], pa.schema([length, width]))
+    with pytest.warns(SideEffectWarning, match="metadata 'unit' of column 'width'"):
+        lance_nb.write_dataset(swapped, ds.uri, mode="overwrite")

@@ -215,6 +215,55 @@ def test_values_of_every_type_tell_rows_apart(tmp_path: Path, column: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("keys", "shown"),
+    [
+        (pa.array([2**62, 2**62 + 1], pa.timestamp("us")), str(2**62)),
+        (pa.array([b"\xff", b"\xfe"]), r"b'\\xff'"),
+    ],
+    ids=["times beyond the calendar", "bytes"],
+)
+def test_keys_that_python_or_utf8_cannot_hold_identify_rows(
+    tmp_path: Path, keys: pa.Array, shown: str
+) -> None:
+    field = pa.field(
+        "key", keys.type, nullable=False,
+        metadata={"lance-schema:unenforced-primary-key": "true"},
+    )  # fmt: skip
+    schema = pa.schema([field, pa.field("size", pa.float64())])
+    table = pa.Table.from_arrays([keys, pa.array([0.0, 1.0])], schema=schema)
+    ds = lance_nb.write_dataset(table, str(tmp_path / "d.lance"), max_rows_per_file=1)
+    rows = ds.to_table(with_row_id=True)["_rowid"].to_pylist()
+    ds.checkout_version(1).optimize.compact_files()
+    edits = CellEdits({rows[0]: {"size": 9.0}})
+    newest = ds.checkout_version((None, None))
+    left, conflicts = carried_over(ds.opened[1], newest.opened[1], edits)
+    assert (len(left.cells), conflicts) == (1, ())
+    newest.update({"size": "5.0"})
+    with pytest.raises(CommitConflictError, match=f"key {shown}"):
+        ds.edit(edits.cells)
+
+
+def test_rows_of_one_key_are_not_followed(tmp_path: Path) -> None:
+    """The key is not enforced: which of two edited rows was deleted is not known."""
+    field = pa.field(
+        "key", pa.int64(), nullable=False,
+        metadata={"lance-schema:unenforced-primary-key": "true"},
+    )  # fmt: skip
+    schema = pa.schema([field, pa.field("size", pa.float64())])
+    table = pa.table([[5, 5, 6], [0.0, 1.0, 2.0]], schema=schema)
+    ds = lance_nb.write_dataset(table, str(tmp_path / "d.lance"), max_rows_per_file=1)
+    rows = ds.to_table(with_row_id=True)["_rowid"].to_pylist()
+    other = ds.checkout_version(1)
+    other.delete("size = 0")
+    other.optimize.compact_files()
+    edits = CellEdits({row: {"size": 9.0} for row in rows})
+    newest = ds.checkout_version((None, None))
+    left, conflicts = carried_over(ds.opened[1], newest.opened[1], edits)
+    assert [conflict.row_id for conflict in conflicts if conflict.is_lost] == rows[:2]
+    assert len(left.cells) == 1
+
+
+@pytest.mark.parametrize(
     "row", [{"id": 100, "size": 1.5}, {"id": 3, "size": 77.0}, {"id": 3, "size": 1.5}], ids=str
 )
 def test_another_row_in_the_place_of_a_deleted_one_is_never_edited_in_secret(

@@ -1,12 +1,16 @@
-"""Repeated row ids, compared with a search that writes every id out."""
+"""Repeated row ids, compared with a search that writes every id out; limits of ids and columns."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import lance_nb
+from lance_nb.errors import CorruptFileError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.row_sequences import Range, RowIdSegments
 from lance_nb.table.verification import fragments
@@ -85,3 +89,22 @@ def test_ranges_that_overlap_more_than_deletions_explain_are_not_written_out() -
     assert list(fragments._shared(pieces, vectors)) == [(5, 0, 1)]
     beside = [Piece(0, 0, 5, 0), Piece(1, 5, 9, 0)]
     assert list(fragments._shared(beside, {})) == []
+
+
+def test_row_ids_and_columns_are_below_their_limits() -> None:
+    dataset = lance_nb.write_dataset(
+        pa.table({"a": range(3)}), "memory://fragment-checks/limits.lance",
+        enable_stable_row_ids=True,
+    )  # fmt: skip
+    snapshot = dataset.opened[1]
+    (fragment,) = snapshot.manifest.fragments
+    assert fragments.check_next_row_id(snapshot, fragment) == 0
+    low = replace(snapshot, manifest=replace(snapshot.manifest, next_row_id=2))
+    with pytest.raises(CorruptFileError, match=r"expected row ids below 2, .* found 2"):
+        fragments.check_next_row_id(low, fragment)
+
+    (file,) = fragment.files
+    assert fragments.check_columns(snapshot, fragment, file) == 0
+    beyond = replace(file, column_indices=(1,))
+    with pytest.raises(CorruptFileError, match=r"expected a column number below 1 .* found 1"):
+        fragments.check_columns(snapshot, replace(fragment, files=(beyond,)), beyond)

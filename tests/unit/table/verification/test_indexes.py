@@ -83,6 +83,52 @@ def test_zones_lie_in_fragments(
     assert found == ([] if said is None else [f"index-rows-unknown: {said}"])
 
 
+WHOLE_ZONES = zone_table((0, 0, 5), (1, 0, 5)).add_column(3, "min", pa.array([0, 5]))
+WHOLE_ZONES = WHOLE_ZONES.add_column(4, "max", pa.array([4, 9]))
+
+
+def replaced(rows: pa.Table, name: str, values: list[object], type_: pa.DataType) -> pa.Table:
+    return rows.set_column(rows.schema.get_field_index(name), name, pa.array(values, type_))
+
+
+@pytest.mark.parametrize("name", ["fragment_id", "zone_start", "zone_length"])
+@pytest.mark.parametrize(
+    ("values", "type_", "problem"),
+    [
+        ([None, 0], pa.uint64(), "expected numbers without nulls, found null in 1 of 2 values"),
+        (["a", "b"], pa.string(), "expected whole numbers, found string"),
+    ],
+    ids=["null", "text"],
+)
+def test_places_of_zones_are_numbers(
+    dataset: LanceDataset, name: str, values: list[object], type_: pa.DataType, problem: str
+) -> None:
+    (finding,) = told(dataset, "ZoneMap", replaced(WHOLE_ZONES, name, values, type_))
+    assert finding.startswith("index-damaged")
+    assert problem in finding
+
+
+@pytest.mark.parametrize("name", ["min", "max"])
+@pytest.mark.parametrize("is_there", [True, False], ids=["of another type", "missing"])
+def test_zones_without_both_bounds_are_not_compared(
+    dataset: LanceDataset, name: str, is_there: bool
+) -> None:
+    texts = replaced(WHOLE_ZONES, name, ["a", "b"], pa.string())
+    assert told(dataset, "ZoneMap", texts if is_there else texts.drop_columns([name])) == []
+
+
+def test_rows_of_a_btree_are_numbers(dataset: LanceDataset) -> None:
+    rows = pa.table({"values": ["0"], "ids": ["a"]})
+    (finding,) = told(dataset, "BTree", rows)
+    assert "expected whole numbers, found string" in finding
+
+
+def test_keys_are_not_nested(dataset: LanceDataset) -> None:
+    rows = pa.table({"keys": [{"a": 1}], "bitmaps": [row_set([0, 1])]})
+    (finding,) = told(dataset, "Bitmap", rows)
+    assert "expected keys of a type that is not nested" in finding
+
+
 LIVE = [0, 1, 2, 4, *(1 << 32 | n for n in range(5))]
 
 
@@ -303,6 +349,23 @@ def test_nan_is_left_alone_and_zeros_are_equal(kind: pa.DataType) -> None:
     assert entries(keys, u64(3, 4, 5), u64(), u64(5), u64(3)).row_under_other_key(
         values, u64(3, 4, 5)
     ) == 4  # fmt: skip
+
+
+def test_rows_whose_values_could_not_be_read_are_not_surplus() -> None:
+    held = entries(pa.array(["a"]), u64(7, 8), u64(7, 8))
+
+    assert held.row_under_other_key(pa.array(["a"]), u64(7)) is None
+    assert held.surplus_row() is None
+    assert held.row_under_other_key(pa.array(["b"]), u64(8)) == 8
+    assert held.surplus_row() == 8
+
+
+@pytest.mark.parametrize(("limit", "has_pairs"), [(2, True), (1, False)])
+def test_pairs_are_held_up_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch, limit: int, has_pairs: bool
+) -> None:
+    monkeypatch.setattr(indexes, "PAIRS_AT_ONCE", limit)
+    assert entries(pa.array(["a", "b"]), u64(7, 8), u64(7), u64(8)).has_pairs == has_pairs
 
 
 def test_rows_are_counted_up_to_two() -> None:

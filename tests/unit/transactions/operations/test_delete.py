@@ -8,6 +8,7 @@ import pytest
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.feature_flags import DELETION_FILES
+from lance_nb.format.fragment_list import FragmentList
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.delete import Delete
 from tests.support.versions import Versions, deleted, index
@@ -52,3 +53,14 @@ def test_a_vector_index_that_covers_nothing_any_more_is_dropped_a_scalar_one_sta
     )
     versions.apply(Delete(deleted_fragment_ids=(1,)))
     assert [one.name for one in versions.newest.indices] == ["scalar"]
+
+
+def test_the_number_of_rows_that_an_old_fragment_lacks_comes_with_the_delete() -> None:
+    versions = Versions(1)
+    counted = versions.fragment(0)
+    unknown = FragmentList.of([replace(counted, physical_rows=0)])
+    newest = versions.newest
+    manifest = replace(newest.manifest, fragments=unknown)
+    versions.built[manifest.version] = replace(newest, manifest=manifest)
+    versions.apply(Delete((deleted(counted, 4),)))
+    assert versions.fragment(0).physical_rows == counted.physical_rows

@@ -90,3 +90,12 @@ def test_an_index_on_a_field_that_is_gone_is_dropped() -> None:
     versions.apply(CreateIndex((index("c", 2),)))
     versions.apply(Merge((versions.fragment(0),), Schema(SCHEMA.fields[:2])))
     assert versions.newest.indices == ()
+
+
+def test_rows_neither_come_nor_go_where_their_number_is_known() -> None:
+    versions = Versions(1)
+    fragment = versions.fragment(0)
+    with pytest.raises(InvalidInputError, match="has 10 of them and is to have 9"):
+        versions.apply(Merge((replace(fragment, physical_rows=9),), SCHEMA))
+    versions.apply(Merge((replace(fragment, physical_rows=0),), SCHEMA))  # not recorded
+    versions.apply(Merge((fragment,), SCHEMA))

@@ -8,8 +8,10 @@ import pytest
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.file.versions import recorded_version
-from lance_nb.format.fragment import Fragment
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.format.fragment import Fragment, RowIdMeta
 from lance_nb.format.manifest import BasePath, DataStorageFormat
+from lance_nb.format.row_sequences import Range, RowIdSegments
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.overwrite import Overwrite, storage_format
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
@@ -100,3 +102,16 @@ def test_names_of_versions(stored: tuple[int, int], text: str) -> None:
 def test_files_of_several_versions_are_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"of one version, and are 2\.1, 2\.2"):
         storage_format([of(2, 1), of(2, 2)], None, minimal_manifest())
+
+
+def test_rows_that_all_bring_ids_begin_a_dataset_with_row_ids() -> None:
+    versions = Versions(1)
+    with_ids = RowIdMeta.inline(RowIdSegments((Range(4, 14),)).to_bytes())
+    bringing = replace(new_fragment("x"), row_id_meta=with_ids)
+    for fragments, begins in (
+        ((), False),
+        ((bringing,), True),
+    ):
+        manifest = versions.apply(Overwrite(SCHEMA, fragments)).manifest
+        assert bool(manifest.reader_feature_flags & STABLE_ROW_IDS) is begins
+        assert manifest.next_row_id == (14 if begins else 0)

@@ -13,6 +13,7 @@ from lance_nb.format.feature_flags import (
     MIXED_FILE_VERSIONS,
     TABLE_CONFIG,
 )
+from lance_nb.format.merge_record import MARK_PREFIX
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.delete import Delete
@@ -62,3 +63,14 @@ def test_flags_that_stay_once_they_are_set_are_those_of_both_versions() -> None:
     both = MANAGED_BLOBS | MIXED_FILE_VERSIONS
     assert versions.manifest.reader_feature_flags == both
     assert versions.manifest.writer_feature_flags == both | FIELD_IDS_NOT_REUSED
+
+
+def test_merges_that_the_configuration_names_stay() -> None:
+    versions = Versions(1)
+    key = f"{MARK_PREFIX}main"
+    versions.apply(UpdateConfig(UpdateMap({"k": "v", key: "old"})))
+    versions.apply(UpdateConfig(UpdateMap({"k": "w", key: "new"})))
+    versions.apply(Restore(2))
+    assert versions.manifest.config == {"k": "v", key: "new"}
+    versions.apply(Restore(1))
+    assert versions.manifest.config == {key: "new"}
