@@ -46,8 +46,8 @@ if _typing.TYPE_CHECKING:
         td_to_micros,
         vec_to_table,
     )
-    from lance_nb.dataset.base_paths import DatasetBasePath
     from lance_nb.dataset.checks.result import CheckOutcome, CheckResult
+    from lance_nb.dataset.comparing import DatasetDelta
     from lance_nb.dataset.database import Database, TableSummary, database
     from lance_nb.dataset.expectations import Expectations
     from lance_nb.dataset.file_reader import (
@@ -80,7 +80,6 @@ if _typing.TYPE_CHECKING:
         Branch,
         BulkCommitResult,
         DeleteResult,
-        EditResult,
         ExecuteResult,
         IndexInformation,
         Tag,
@@ -91,17 +90,8 @@ if _typing.TYPE_CHECKING:
     from lance_nb.dataset.reviews import Review, ReviewFolder
     from lance_nb.dataset.scanner import ScanStatistics
     from lance_nb.dataset.scanner_builder import ScannerBuilder
-    from lance_nb.dataset.session import CacheSession as Session
     from lance_nb.dataset.sql import SqlQuery, SqlQueryBuilder
     from lance_nb.dataset.stats import LanceStats
-    from lance_nb.dataset.storage_access import (
-        IOStats,
-        StorageOptionsAccessor,
-        bytes_read_counter,
-        iops_counter,
-    )
-    from lance_nb.dataset.verbs.comparing import DatasetDelta
-    from lance_nb.dataset.verbs.udf_columns import BatchUDF, BatchUDFCheckpoint, batch_udf
     from lance_nb.explorer.app import Explorer, explore
     from lance_nb.file.versions import stable_version
     from lance_nb.format.bfloat16 import (
@@ -152,6 +142,15 @@ if _typing.TYPE_CHECKING:
     from lance_nb.indices.building import IndexProgress
     from lance_nb.magic.provenance import provenance
     from lance_nb.magic.shell import load_ipython_extension, unload_ipython_extension
+    from lance_nb.merging.choices import CellChoice
+    from lance_nb.session.base_paths import DatasetBasePath
+    from lance_nb.session.session import CacheSession as Session
+    from lance_nb.session.storage_access import (
+        IOStats,
+        StorageOptionsAccessor,
+        bytes_read_counter,
+        iops_counter,
+    )
     from lance_nb.table.blobs import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
     from lance_nb.table.data_statistics import DataStatistics, FieldStatistics
     from lance_nb.table.diff import Diff
@@ -170,18 +169,19 @@ if _typing.TYPE_CHECKING:
         PhraseQuery,
     )
     from lance_nb.table.verification.findings import Finding, Verification
-    from lance_nb.transactions.branch_merge.choices import CellChoice
-    from lance_nb.transactions.cleanup import (
+    from lance_nb.transactions.transaction import Transaction
+    from lance_nb.transactions.version_slots import CommitLock
+    from lance_nb.writing.cleanup import (
         CleanupCandidateFile,
         CleanupExplanation,
         CleanupReferencedBranch,
         CleanupStats,
     )
-    from lance_nb.transactions.repair import RepairResult
-    from lance_nb.transactions.repair_plan import RepairStep
-    from lance_nb.transactions.transaction import Transaction
-    from lance_nb.transactions.version_slots import CommitLock
-    from lance_nb.transactions.write_progress import (
+    from lance_nb.writing.editing import EditResult
+    from lance_nb.writing.repair import RepairResult
+    from lance_nb.writing.repair_plan import RepairStep
+    from lance_nb.writing.udf_columns import BatchUDF, BatchUDFCheckpoint, batch_udf
+    from lance_nb.writing.write_progress import (
         FileSystemFragmentWriteProgress,
         FragmentWriteProgress,
         NoopFragmentWriteProgress,
@@ -364,9 +364,9 @@ dataset = _open_dataset
 # Doors to the notebook interface, which needs packages that the engine does not, and to what a
 # plain read does without.
 _LAZY = {
-    "FragmentWriteProgress": "lance_nb.transactions.write_progress",
-    "NoopFragmentWriteProgress": "lance_nb.transactions.write_progress",
-    "FileSystemFragmentWriteProgress": "lance_nb.transactions.write_progress",
+    "FragmentWriteProgress": "lance_nb.writing.write_progress",
+    "NoopFragmentWriteProgress": "lance_nb.writing.write_progress",
+    "FileSystemFragmentWriteProgress": "lance_nb.writing.write_progress",
     "vec_to_table": "lance_nb.dataset.arguments",
     "Finding": "lance_nb.table.verification.findings",
     "Verification": "lance_nb.table.verification.findings",
@@ -374,9 +374,9 @@ _LAZY = {
     "plan_repair": "lance_nb.dataset.health",
     "undo_repair": "lance_nb.dataset.health",
     "RepairPlan": "lance_nb.dataset.health",
-    "RepairResult": "lance_nb.transactions.repair",
-    "RepairStep": "lance_nb.transactions.repair_plan",
-    "CellChoice": "lance_nb.transactions.branch_merge.choices",
+    "RepairResult": "lance_nb.writing.repair",
+    "RepairStep": "lance_nb.writing.repair_plan",
+    "CellChoice": "lance_nb.merging.choices",
     "BooleanQuery": "lance_nb.table.text_query",
     "BoostQuery": "lance_nb.table.text_query",
     "FullTextOperator": "lance_nb.table.text_query",
@@ -420,13 +420,13 @@ _LAZY = {
     "ImageURIScalar": "lance_nb.format.images",
     "ImageURIType": "lance_nb.format.images",
     "BlobFile": "lance_nb.table.blobs",
-    "BatchUDF": "lance_nb.dataset.verbs.udf_columns",
-    "BatchUDFCheckpoint": "lance_nb.dataset.verbs.udf_columns",
-    "batch_udf": "lance_nb.dataset.verbs.udf_columns",
-    "CleanupCandidateFile": "lance_nb.transactions.cleanup",
-    "CleanupExplanation": "lance_nb.transactions.cleanup",
-    "CleanupReferencedBranch": "lance_nb.transactions.cleanup",
-    "CleanupStats": "lance_nb.transactions.cleanup",
+    "BatchUDF": "lance_nb.writing.udf_columns",
+    "BatchUDFCheckpoint": "lance_nb.writing.udf_columns",
+    "batch_udf": "lance_nb.writing.udf_columns",
+    "CleanupCandidateFile": "lance_nb.writing.cleanup",
+    "CleanupExplanation": "lance_nb.writing.cleanup",
+    "CleanupReferencedBranch": "lance_nb.writing.cleanup",
+    "CleanupStats": "lance_nb.writing.cleanup",
     "Compaction": "lance_nb.dataset.optimize",
     "CompactionMetrics": "lance_nb.dataset.optimize",
     "CompactionOptions": "lance_nb.dataset.optimize",
@@ -442,11 +442,11 @@ _LAZY = {
     "DataStatistics": "lance_nb.table.data_statistics",
     "DatasetOptimizer": "lance_nb.dataset.optimize",
     "DeleteResult": "lance_nb.dataset.result_types",
-    "EditResult": "lance_nb.dataset.result_types",
+    "EditResult": "lance_nb.writing.editing",
     "ExecuteResult": "lance_nb.dataset.result_types",
     "FieldStatistics": "lance_nb.table.data_statistics",
     "FragmentSession": "lance_nb.dataset.fragment",
-    "IOStats": "lance_nb.dataset.storage_access",
+    "IOStats": "lance_nb.session.storage_access",
     "IndexInformation": "lance_nb.dataset.result_types",
     "LanceBufferDescriptor": "lance_nb.dataset.file_reader",
     "LanceColumnMetadata": "lance_nb.dataset.file_reader",
@@ -459,24 +459,24 @@ _LAZY = {
     "MergeInsertBuilder": "lance_nb.dataset.merge_insert",
     "ReaderResults": "lance_nb.dataset.file_reader",
     "ScanStatistics": "lance_nb.dataset.scanner",
-    "Session": "lance_nb.dataset.session:CacheSession",
+    "Session": "lance_nb.session.session:CacheSession",
     "SqlQuery": "lance_nb.dataset.sql",
     "SqlQueryBuilder": "lance_nb.dataset.sql",
-    "StorageOptionsAccessor": "lance_nb.dataset.storage_access",
+    "StorageOptionsAccessor": "lance_nb.session.storage_access",
     "Tag": "lance_nb.dataset.result_types",
     "Tags": "lance_nb.dataset.refs",
     "UpdateResult": "lance_nb.dataset.result_types",
     "Version": "lance_nb.dataset.result_types",
     "VersionRef": "lance_nb.dataset.result_types",
-    "bytes_read_counter": "lance_nb.dataset.storage_access",
-    "iops_counter": "lance_nb.dataset.storage_access",
+    "bytes_read_counter": "lance_nb.session.storage_access",
+    "iops_counter": "lance_nb.session.storage_access",
     "stable_version": "lance_nb.file.versions",
     "DataFile": "lance_nb.format.fragment",
     "DeletionFile": "lance_nb.format.fragment",
     "RowDatasetVersionMeta": "lance_nb.format.fragment",
     "RowIdMeta": "lance_nb.format.fragment",
     "RowIdSequence": "lance_nb.format.row_id_sequence",
-    "DatasetBasePath": "lance_nb.dataset.base_paths",
+    "DatasetBasePath": "lance_nb.session.base_paths",
     "FragmentMetadata": "lance_nb.format.fragment:Fragment",
     "Index": "lance_nb.format.index_metadata",
     "IndexFile": "lance_nb.format.index_metadata",
@@ -493,7 +493,7 @@ _LAZY = {
     "Database": "lance_nb.dataset.database",
     "TableSummary": "lance_nb.dataset.database",
     "database": "lance_nb.dataset.database",
-    "DatasetDelta": "lance_nb.dataset.verbs.comparing",
+    "DatasetDelta": "lance_nb.dataset.comparing",
     "CheckOutcome": "lance_nb.dataset.checks.result",
     "CheckResult": "lance_nb.dataset.checks.result",
     "Expectation": "lance_nb.format.expectations",

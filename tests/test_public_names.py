@@ -15,7 +15,8 @@ from lance_nb import errors
 # Loaded by Python or by the names themselves; not offered to anybody.
 SUBMODULES = {
     "arrow_casts", "code_lines", "dataset", "encodings", "errors", "explorer", "file", "format",
-    "indices", "magic", "shown_text", "spark", "storage", "table", "transactions",
+    "indices", "magic", "merging", "session", "shown_text", "spark", "storage", "table",
+    "transactions", "writing",
     "value_classes", "version", "widgets",
 }  # fmt: skip
 # Read with a default: a missing list is one failure below, not the end of the whole collection.
@@ -152,7 +153,7 @@ def test_import_loads_nothing_heavy_and_dataset_is_the_function() -> None:
         f"import sys, lance_nb; print([n for n in {HEAVY!r} if n in sys.modules]);"
         "import lance_nb.dataset.refs; print(callable(lance_nb.dataset))"
     )
-    first = "import lance_nb.dataset.session, lance_nb; print(callable(lance_nb.dataset))"
+    first = "import lance_nb.session.session, lance_nb; print(callable(lance_nb.dataset))"
     printed = [
         subprocess.run(
             [sys.executable, "-c", one], capture_output=True, text=True, check=True, timeout=240

@@ -34,8 +34,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from lance_nb.dataset import display
-from lance_nb.dataset.opening import open_version
-from lance_nb.dataset.public_location import PublicLocation
 from lance_nb.errors import (
     ArgumentError,
     CorruptFileError,
@@ -46,6 +44,8 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.format.layout import check_relative_path
+from lance_nb.session.opening import open_version
+from lance_nb.session.public_location import PublicLocation
 from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage.base import Store, join_uri, list_folders
 from lance_nb.storage.fsspec_options import longest_first, secrets_of

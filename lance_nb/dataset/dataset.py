@@ -2,7 +2,7 @@
 
 Names, arguments and behaviour follow pylance 14.0.2 wherever the concept is the same. What pylance
 lacks has a name of its own (``history``, ``version_info``, ``inspect``, ``transaction``). Every
-method is a short call of a function of ``lance_nb.dataset.verbs`` or of a floor below.
+method is a short call of a function of ``lance_nb.writing`` or of a floor below.
 """
 
 from __future__ import annotations
@@ -29,11 +29,19 @@ import pyarrow as pa
 
 from lance_nb.code_lines import Python
 from lance_nb.dataset import display
-from lance_nb.dataset.base_paths import DatasetBasePath, as_values
 from lance_nb.dataset.fragment import LanceFragment
 from lance_nb.dataset.merge_insert import MergeInsertBuilder
-from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.dataset.opening import (
+from lance_nb.dataset.refs import Branches, Tags
+from lance_nb.dataset.scanner import BlobHandling, LanceScanner, ScanStatistics
+from lance_nb.dataset.scanner_builder import scan
+from lance_nb.dataset.sql import SqlQueryBuilder
+from lance_nb.dataset.stats import Inspection, LanceStats, value_counts
+from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.format.manifest import BasePath
+from lance_nb.session.base_paths import DatasetBasePath, as_values
+from lance_nb.session.opened import OpenedVersion
+from lance_nb.session.opening import (
     Destination,
     check_lock,
     check_refused,
@@ -42,16 +50,8 @@ from lance_nb.dataset.opening import (
     storage_version_of,
     warn_deprecated_cache_size,
 )
-from lance_nb.dataset.refs import Branches, Tags
-from lance_nb.dataset.scanner import BlobHandling, LanceScanner, ScanStatistics
-from lance_nb.dataset.scanner_builder import scan
-from lance_nb.dataset.session import CacheSession
-from lance_nb.dataset.sql import SqlQueryBuilder
-from lance_nb.dataset.stats import Inspection, LanceStats, value_counts
-from lance_nb.dataset.storage_access import IOStats, StorageOptionsAccessor
-from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
-from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.manifest import BasePath
+from lance_nb.session.session import CacheSession
+from lance_nb.session.storage_access import IOStats, StorageOptionsAccessor
 from lance_nb.shown_text import visible
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref, Target, resolve
@@ -59,26 +59,25 @@ from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import storage_version
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.bisecting import Bisection, Nulls, Statement
     from lance_nb.dataset.checks.result import CheckResult
+    from lance_nb.dataset.comparing import DatasetDelta
     from lance_nb.dataset.expectations import Expectations
+    from lance_nb.dataset.exporting import ExportedRows
     from lance_nb.dataset.file_session import LanceFileSession
     from lance_nb.dataset.optimize import DatasetOptimizer
     from lance_nb.dataset.result_types import (
         BulkCommitResult,
         DeleteResult,
-        EditResult,
         UpdateResult,
     )
-    from lance_nb.dataset.session import Session
-    from lance_nb.dataset.verbs.bisecting import Bisection, Nulls, Statement
-    from lance_nb.dataset.verbs.branch_merging import MergePlan, Resolve
-    from lance_nb.dataset.verbs.comparing import DatasetDelta
-    from lance_nb.dataset.verbs.exporting import ExportedRows
-    from lance_nb.dataset.verbs.staging import Stage
+    from lance_nb.dataset.staging import Stage
     from lance_nb.format.bitmap import Bitmap
     from lance_nb.format.fragment import DataFile
     from lance_nb.format.index_metadata import Index
     from lance_nb.format.transaction_summary import TransactionSummary
+    from lance_nb.merging.branch_merging import MergePlan, Resolve
+    from lance_nb.session.session import Session
     from lance_nb.table.blobs import BlobFile
     from lance_nb.table.diff import Diff
     from lance_nb.table.diff.row_history import RowHistory
@@ -88,13 +87,14 @@ if TYPE_CHECKING:
     from lance_nb.table.space_usage import Space
     from lance_nb.table.verification.findings import Verification
     from lance_nb.transactions.checksum_records import AddedChecksums
-    from lance_nb.transactions.cleanup import CleanupExplanation, CleanupStats
-    from lance_nb.transactions.cloning import CopyProgress
-    from lance_nb.transactions.compaction import CompactionMetrics
-    from lance_nb.transactions.moved_bases import MovedBranch
     from lance_nb.transactions.operation import Operation
     from lance_nb.transactions.transaction import Transaction
     from lance_nb.transactions.version_slots import CommitLock
+    from lance_nb.writing.cleanup import CleanupExplanation, CleanupStats
+    from lance_nb.writing.cloning import CopyProgress
+    from lance_nb.writing.compaction_plan import CompactionMetrics
+    from lance_nb.writing.editing import EditResult
+    from lance_nb.writing.moved_bases import MovedBranch
 
 __all__ = ["LanceDataset"]
 
@@ -780,7 +780,7 @@ class LanceDataset(OpenedVersion):
             >>> list(ds.describe_data_file(path).fields)
             [0, 1, 2]
         """
-        from lance_nb.dataset.verbs import fragments
+        from lance_nb.writing import fragments
 
         return fragments.describe_file(self._snapshot, path, base_id)
 
@@ -846,7 +846,7 @@ class LanceDataset(OpenedVersion):
             >>> exported.num_rows, exported.path.read_text().split()
             (2, ['"id"', '8', '9'])
         """
-        from lance_nb.dataset.verbs import exporting
+        from lance_nb.dataset import exporting
 
         query = exporting.ExportQuery(columns, filter, limit, offset, order_by, row_ids, since)
         return exporting.export(
@@ -1115,7 +1115,7 @@ class LanceDataset(OpenedVersion):
             >>> made.near_duplicates("v")["_rowid"].to_pylist()
             [0, 1]
         """
-        from lance_nb.dataset.verbs import similar_rows
+        from lance_nb.dataset import similar_rows
 
         return similar_rows.near_duplicates(
             self, column, threshold, metric, filter, exact, progress
@@ -1153,7 +1153,7 @@ class LanceDataset(OpenedVersion):
             >>> made.label_doubts("v", "kind", k=2).to_pylist()[0]["suggested"]
             'cat'
         """
-        from lance_nb.dataset.verbs import similar_rows
+        from lance_nb.dataset import similar_rows
 
         return similar_rows.label_doubts(self, column, label, k, metric, filter, exact, progress)
 
@@ -1438,7 +1438,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.bisect("count(*) > 9").first_bad
             2
         """
-        from lance_nb.dataset.verbs import bisecting
+        from lance_nb.dataset import bisecting
 
         return bisecting.bisect(self, statement, good, bad, nulls)
 
@@ -1486,7 +1486,7 @@ class LanceDataset(OpenedVersion):
             >>> result.ok, result.outcomes[0].num_failed
             (False, 1)
         """
-        from lance_nb.dataset.verbs import checking
+        from lance_nb.dataset.checks import checking
 
         dataset = self if version is None else self.checkout_version(version)
         return checking.check(self, [dataset], names, cache, allow_bases, progress)[0]
@@ -1516,7 +1516,7 @@ class LanceDataset(OpenedVersion):
             >>> [result.status for result in ds.check_versions()]
             ['fail', 'fail']
         """
-        from lance_nb.dataset.verbs import checking
+        from lance_nb.dataset.checks import checking
 
         numbers = self.version_numbers() if versions is None else versions
         places = [(self.branch, number) for number in numbers]
@@ -1599,7 +1599,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.delta(1).get_inserted_rows().read_all()["id"].to_pylist()
             [10, 11]
         """
-        from lance_nb.dataset.verbs import comparing
+        from lance_nb.dataset import comparing
 
         versions = begin_version, end_version
         return comparing.make_delta(self._session, self._snapshot, compared_against, versions)
@@ -1799,7 +1799,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.delete("id > 7")
             {'num_deleted_rows': 2}
         """
-        from lance_nb.dataset.verbs import deleting
+        from lance_nb.writing import deleting
 
         self._snapshot, count = deleting.delete(
             self._session,
@@ -1845,7 +1845,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.update({"id": "id + 100"}, where="id > 7")
             {'num_rows_updated': 2}
         """
-        from lance_nb.dataset.verbs import updating
+        from lance_nb.writing import updating
 
         self._snapshot, count = updating.update(
             self._session,
@@ -1897,7 +1897,7 @@ class LanceDataset(OpenedVersion):
             >>> result["num_edited_cells"], result["num_deleted_rows"]
             (2, 1)
         """
-        from lance_nb.dataset.verbs import editing
+        from lance_nb.writing import editing
 
         edits = editing.edits_of(cells, delete)
         self._snapshot, result = editing.edit(
@@ -1925,7 +1925,7 @@ class LanceDataset(OpenedVersion):
             >>> first.version, first.count_rows()
             (3, 10)
         """
-        from lance_nb.dataset.verbs import committing
+        from lance_nb.writing import committing
 
         newest = self._session.load(Target(self._snapshot.branch, None))
         operation = committing.restore_to(self._snapshot.version)
@@ -1946,7 +1946,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.update_config({"owner": "ada"})
             {'owner': 'ada'}
         """
-        from lance_nb.dataset.verbs import committing
+        from lance_nb.writing import committing
 
         self._change(committing.change_config(values, replace))
         return dict(self._snapshot.manifest.config)
@@ -1985,7 +1985,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.verify().num_files_checked
             2
         """
-        from lance_nb.dataset.verbs import maintenance
+        from lance_nb.writing import maintenance
 
         if not maintenance.checksums_are_wanted(self._snapshot):
             self.update_config(maintenance.CHECKSUM_SETTING)
@@ -2001,7 +2001,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.update_metadata({"source": "a survey"})
             {'source': 'a survey'}
         """
-        from lance_nb.dataset.verbs import committing
+        from lance_nb.writing import committing
 
         self._change(committing.change_metadata(values, replace))
         return dict(self._snapshot.manifest.table_metadata)
@@ -2016,7 +2016,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.update_schema_metadata({"unit": "metre"})
             {'unit': 'metre'}
         """
-        from lance_nb.dataset.verbs import committing
+        from lance_nb.writing import committing
 
         self._change(committing.change_schema_metadata(values, replace))
         return self.schema_metadata
@@ -2050,7 +2050,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.schema.field("id").metadata
             {b'unit': b'metre'}
         """
-        from lance_nb.dataset.verbs import committing
+        from lance_nb.writing import committing
 
         operation = committing.change_field_metadata(self.lance_schema.tree, field_updates, replace)
         self._change(operation)
@@ -2093,7 +2093,7 @@ class LanceDataset(OpenedVersion):
             >>> [base.name for base in ds.add_bases([base]).base_paths().values()]
             ['archive']
         """
-        from lance_nb.dataset.verbs import writing
+        from lance_nb.writing import writing
 
         bases = as_values(new_bases)
         session = writing.trusting(self._session, [base.path for base in bases])
@@ -2120,12 +2120,12 @@ class LanceDataset(OpenedVersion):
             >>> lance_nb.LanceDataset.drop("photos.lance")
             >>> lance_nb.LanceDataset.drop("photos.lance", ignore_not_found=True)
         """
-        from lance_nb.dataset.verbs import maintenance
+        from lance_nb.writing import maintenance
 
         maintenance.drop(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
 
     def _change(self, operation: Any) -> None:
-        from lance_nb.dataset.verbs import committing
+        from lance_nb.writing import committing
 
         self._snapshot = committing.commit_operation(self._session, self._snapshot, operation)
 
@@ -2165,7 +2165,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.schema.names
             ['id', 'label']
         """
-        from lance_nb.dataset.verbs import schema_evolution
+        from lance_nb.writing import schema_evolution
 
         self._evolve(lambda base, _: schema_evolution.drop(base, columns))
 
@@ -2189,7 +2189,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.schema.names
             ['number', 'label', 'vector']
         """
-        from lance_nb.dataset.verbs import schema_evolution
+        from lance_nb.writing import schema_evolution
 
         changes = schema_evolution.alterations_of(alterations)
         self._evolve(lambda base, work: schema_evolution.alter(base, changes, work), progress)
@@ -2226,7 +2226,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.take([3], ["id", "twice"]).to_pylist()
             [{'id': 3, 'twice': 6}]
         """
-        from lance_nb.dataset.verbs import schema_evolution
+        from lance_nb.writing import schema_evolution
 
         new_columns = schema_evolution.NewColumns(
             transforms, read_columns, reader_schema, batch_size
@@ -2260,7 +2260,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.head(3, columns=["name"]).to_pydict()
             {'name': [None, 'one', 'two']}
         """
-        from lance_nb.dataset.verbs import schema_evolution
+        from lance_nb.writing import schema_evolution
 
         right = schema_evolution.read_right(data_obj, schema)
         on = (left_on, right_on or left_on)
@@ -2276,12 +2276,12 @@ class LanceDataset(OpenedVersion):
             >>> ds.count_rows(), ds.schema.names
             (0, ['id', 'label', 'vector'])
         """
-        from lance_nb.dataset.verbs import deleting
+        from lance_nb.writing import deleting
 
         self._snapshot, _ = deleting.delete(self._session, self._snapshot, "true")
 
     def _evolve(self, plan: Any, progress: Progress | None = None) -> None:
-        from lance_nb.dataset.verbs import schema_evolution
+        from lance_nb.writing import schema_evolution
 
         self._snapshot = schema_evolution.evolve(self._session, self._snapshot, plan, progress)
 
@@ -2392,7 +2392,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.has_index
             False
         """
-        from lance_nb.dataset.verbs import indexing
+        from lance_nb.writing import indexing
 
         self._snapshot = indexing.drop(self._session, self._snapshot, name)
 
@@ -2416,7 +2416,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.create_scalar_index("id", "BTREE")
             >>> ds.prewarm_index("id_idx")
         """
-        from lance_nb.dataset.verbs import index_segments as segments
+        from lance_nb.writing import index_segments as segments
 
         segments.prewarm(self._snapshot, name, index_segments)
 
@@ -2428,7 +2428,7 @@ class LanceDataset(OpenedVersion):
         retrain: bool,
         progress: Callable[[Any], object] | None,
     ) -> None:
-        from lance_nb.dataset.verbs import index_segments
+        from lance_nb.writing import index_segments
 
         self._snapshot = index_segments.optimize(
             self._session, self._snapshot, names, num_to_merge, retrain=retrain, progress=progress
@@ -2466,7 +2466,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.commit_existing_index_segments("id_idx", "id", [segment]).has_index
             True
         """
-        from lance_nb.dataset.verbs import index_segments
+        from lance_nb.writing import index_segments
 
         if hasattr(index_type, "index_type"):
             parameters = {**index_type.parameters, **parameters}
@@ -2497,7 +2497,7 @@ class LanceDataset(OpenedVersion):
             >>> sorted(ds.merge_existing_index_segments(parts).fragment_ids)
             [0, 1]
         """
-        from lance_nb.dataset.verbs import index_segments
+        from lance_nb.writing import index_segments
 
         return index_segments.merge(self._snapshot, segments)
 
@@ -2523,7 +2523,7 @@ class LanceDataset(OpenedVersion):
             >>> made.index_statistics("by_id")["num_unindexed_rows"]
             0
         """
-        from lance_nb.dataset.verbs import index_segments
+        from lance_nb.writing import index_segments
 
         self._snapshot = index_segments.commit(
             self._session, self._snapshot, index_name, column, segments
@@ -2592,7 +2592,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.describe_indices()[0].name
             'id_idx'
         """
-        from lance_nb.dataset.verbs import indexing
+        from lance_nb.writing import indexing
 
         if hasattr(index_type, "index_type"):
             parameters = {**index_type.parameters, **parameters}
@@ -2698,7 +2698,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.to_table(["id"], nearest={"column": "vector", "q": [6, 0], "k": 1}).to_pydict()
             {'id': [6], '_distance': [0.0]}
         """
-        from lance_nb.dataset.verbs import indexing
+        from lance_nb.writing import indexing
 
         columns = [column] if isinstance(column, str) else list(column)
         for column_name in columns:
@@ -2802,7 +2802,7 @@ class LanceDataset(OpenedVersion):
     def io_stats_snapshot(self) -> IOStats:
         """Return reads and writes since the dataset was opened or ``io_stats_incremental`` called.
 
-        The whole process is counted, see lance_nb.dataset.storage_access.
+        The whole process is counted, see lance_nb.session.storage_access.
 
         Examples:
             >>> ds.io_stats_snapshot().read_iops >= 0
@@ -2847,7 +2847,7 @@ class LanceDataset(OpenedVersion):
             >>> experiment.count_rows(), ds.count_rows()
             (12, 10)
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         del storage_options  # the ones this dataset was opened with hold for its branches too
         snapshot = branching.create_branch(self._session, self._snapshot, branch, reference)
@@ -2862,7 +2862,7 @@ class LanceDataset(OpenedVersion):
         """Create a dataset that starts from a version of this one and refers to its files.
 
         This process may open the clone from now on; others allow this dataset's root by
-        ``allow_bases`` or in the environment (see lance_nb.dataset.base_paths).
+        ``allow_bases`` or in the environment (see lance_nb.session.base_paths).
 
         Args:
             target_path: root of the new dataset, which must not exist.
@@ -2875,7 +2875,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.shallow_clone("clone.lance").count_rows()
             10
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         target = branching.target_of(self._session, self._snapshot, reference)
         opened = branching.shallow_clone(self._session, target, target_path, storage_options)
@@ -2901,7 +2901,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.deep_clone("copy.lance").count_rows()
             10
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         target = branching.target_of(self._session, self._snapshot, reference)
         opened = branching.deep_clone(self._session, target, target_path, storage_options, progress)
@@ -2920,7 +2920,7 @@ class LanceDataset(OpenedVersion):
             >>> lance_nb.dataset("old.lance").count_rows()
             2
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         branching.migrate_manifest_paths_v2(self._session.home(self.branch))
 
@@ -2959,7 +2959,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.count_rows()
             9
         """
-        from lance_nb.dataset.verbs import branch_merging
+        from lance_nb.merging import branch_merging
 
         options = branch_merging.options_of(
             on_conflict=on_conflict, key=key, copy=copy, pin=pin, resolve=resolve
@@ -3000,7 +3000,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.version, ds.count_rows()
             (3, 10)
         """
-        from lance_nb.dataset.verbs import branch_merging
+        from lance_nb.merging import branch_merging
 
         options = branch_merging.options_of(on_conflict=on_conflict, key=key, resolve=resolve)
         plan = branch_merging.plan_revert(
@@ -3060,7 +3060,7 @@ class LanceDataset(OpenedVersion):
             >>> lance_nb.LanceDataset.commit(ds, append, ds.version).count_rows()
             12
         """
-        from lance_nb.dataset.verbs import committing
+        from lance_nb.writing import committing
 
         check_refused(
             {
@@ -3117,7 +3117,7 @@ class LanceDataset(OpenedVersion):
             >>> lance_nb.LanceDataset.commit_batch(ds, appends)["dataset"].count_rows()
             12
         """
-        from lance_nb.dataset.verbs import committing
+        from lance_nb.writing import committing
 
         check_refused({"base_store_params": base_store_params})
         check_lock(commit_lock)
@@ -3148,7 +3148,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.version, ds.count_rows()
             (2, 9)
         """
-        from lance_nb.dataset.verbs import staging
+        from lance_nb.dataset import staging
 
         return staging.Stage(self._session, self._snapshot, on_commit=(self._follow_commit,))
 
@@ -3164,7 +3164,7 @@ class LanceDataset(OpenedVersion):
             >>> type(ds.read_transaction(1).operation).__name__
             'Overwrite'
         """
-        from lance_nb.dataset.verbs import committing
+        from lance_nb.writing import committing
 
         return committing.read_transaction(self._session, self.branch, version)
 
@@ -3204,8 +3204,8 @@ class LanceDataset(OpenedVersion):
         return DatasetOptimizer(self)
 
     def _compact(self, given_options: Any, progress: Progress | None) -> CompactionMetrics:
-        from lance_nb.dataset.verbs import compaction
-        from lance_nb.transactions.compaction import CompactionOptions
+        from lance_nb.writing import compaction
+        from lance_nb.writing.compaction_plan import CompactionOptions
 
         compaction_options = CompactionOptions.of(given_options, self._snapshot.manifest.config)
         self._snapshot, metrics = compaction.compact(
@@ -3214,9 +3214,9 @@ class LanceDataset(OpenedVersion):
         return metrics
 
     def _commit_compaction(self, rewrites: Any, given_options: Any) -> CompactionMetrics:
-        from lance_nb.dataset.verbs import compaction
         from lance_nb.transactions.commit_options import CommitOptions
-        from lance_nb.transactions.compaction import CompactionOptions
+        from lance_nb.writing import compaction
+        from lance_nb.writing.compaction_plan import CompactionOptions
 
         compaction_options = CompactionOptions.of(given_options, self._snapshot.manifest.config)
         results = [rewrite.rewritten for rewrite in rewrites]
@@ -3231,7 +3231,7 @@ class LanceDataset(OpenedVersion):
         return metrics
 
     def _cleanup_reuse(self) -> int:
-        from lance_nb.dataset.verbs import indexing
+        from lance_nb.writing import indexing
 
         self._snapshot, count = indexing.cleanup_reuse(self._session, self._snapshot)
         return count
@@ -3296,7 +3296,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.cleanup_old_versions(retain_versions=1).old_versions
             1
         """
-        from lance_nb.dataset.verbs import maintenance
+        from lance_nb.writing import maintenance
 
         policy = maintenance.rules(
             older_than,
@@ -3335,7 +3335,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.explain_cleanup_old_versions(retain_versions=1).stats.old_versions
             1
         """
-        from lance_nb.dataset.verbs import maintenance
+        from lance_nb.writing import maintenance
 
         if max_files <= 0:
             raise InvalidInputError("max_files must be positive")
@@ -3368,7 +3368,7 @@ class LanceDataset(OpenedVersion):
             >>> account.damaged
             ()
         """
-        from lance_nb.dataset.verbs import maintenance
+        from lance_nb.writing import maintenance
 
         return maintenance.space(self._session, progress)
 
@@ -3381,7 +3381,7 @@ class LanceDataset(OpenedVersion):
         Examples:
             >>> ds.validate()
         """
-        from lance_nb.dataset.verbs import verifying
+        from lance_nb.dataset import verifying
 
         verifying.validate(self._snapshot)
 
@@ -3416,7 +3416,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.verify().verdict
             'whole'
         """
-        from lance_nb.dataset.verbs import verifying
+        from lance_nb.dataset import verifying
 
         return verifying.verify(
             self._session,
@@ -3440,7 +3440,7 @@ class LanceDataset(OpenedVersion):
         Args:
             dry_run: only look.
 
-        Returns what was found, as ``lance_nb.transactions.moved_bases.MovedBranch``: the branch,
+        Returns what was found, as ``lance_nb.writing.moved_bases.MovedBranch``: the branch,
         the version that names a former place, and the base paths. Raises CommitConflictError,
         StorageError, CorruptFileError.
 
@@ -3448,7 +3448,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.repair_moved(dry_run=True)
             []
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         moved = branching.repair_moved_branches(self._session, dry_run=dry_run)
         if any(branch.branch == self.branch for branch in moved) and not dry_run:

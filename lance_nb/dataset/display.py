@@ -19,9 +19,9 @@ VALUES = {
     ("lance_nb.format.transaction_summary", "TransactionSummary"): "transaction",
     ("lance_nb.dataset.fragment", "LanceFragment"): "fragment",
     ("lance_nb.format.lance_schema", "LanceSchema"): "schema",
-    ("lance_nb.dataset.verbs.staging", "Stage"): "stage",
-    ("lance_nb.dataset.verbs.stage_preview", "StagePreview"): "preview",
-    ("lance_nb.transactions.staged", "StagedWrite"): "write",
+    ("lance_nb.dataset.staging", "Stage"): "stage",
+    ("lance_nb.writing.stage_preview", "StagePreview"): "preview",
+    ("lance_nb.writing.staged", "StagedWrite"): "write",
 }
 
 Renderer = Callable[[Any], dict[str, Any] | None]

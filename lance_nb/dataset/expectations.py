@@ -18,7 +18,6 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lance_nb.dataset.base_paths import remember_created
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotFoundError
 from lance_nb.format.expectations import (
     EXPECTATIONS_MAX,
@@ -32,13 +31,14 @@ from lance_nb.format.expectations import (
     checked,
     free_name,
 )
+from lance_nb.session.base_paths import remember_created
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lance_nb.dataset.bisecting import Bisection
     from lance_nb.dataset.checks.evaluation import Progress
     from lance_nb.dataset.dataset import LanceDataset
-    from lance_nb.dataset.verbs.bisecting import Bisection
 
 
 class Expectations:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.dataset.opening import check_refused
-from lance_nb.dataset.public_location import PublicLocation
 from lance_nb.errors import InternalError, InvalidInputError
 from lance_nb.file.metadata import describe_page
 from lance_nb.file.reader import FileReader
 from lance_nb.format.transaction_summary import count_of
+from lance_nb.session.opening import check_refused
+from lance_nb.session.public_location import PublicLocation
 from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage.registry import StorageOptions, split_uri
 from lance_nb.table.blob_scan import batch_with_payloads, binary_schema

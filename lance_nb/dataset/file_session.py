@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lance_nb.dataset.base_paths import trusted_bases
 from lance_nb.dataset.file_reader import LanceFileReader
 from lance_nb.dataset.file_writer import LanceFileWriter
-from lance_nb.dataset.opening import check_refused
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError, StorageError
+from lance_nb.session.base_paths import trusted_bases
+from lance_nb.session.opening import check_refused
 from lance_nb.storage.base import ByteRange, check_path, check_prefix, join_uri
 from lance_nb.storage.registry import StorageOptions, open_store
 from lance_nb.value_classes import dataclass

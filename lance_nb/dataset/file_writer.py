@@ -14,14 +14,14 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_nb.dataset.opening import check_refused
-from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import PAGE_BYTES, FileOptions, FileWriter
 from lance_nb.format.schema import Schema
+from lance_nb.session.opening import check_refused
 from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage.registry import StorageOptions, open_store
+from lance_nb.writing.input_data import reader_of
 
 
 class LanceFileWriter:

@@ -9,11 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.dataset.opening import (
-    check_refused,
-    check_session,
-    storage_version_of,
-)
 from lance_nb.dataset.scanner import BlobHandling, LanceScanner
 from lance_nb.dataset.scanner_builder import scan
 from lance_nb.errors import (
@@ -23,14 +18,19 @@ from lance_nb.errors import (
     RowRangeError,
 )
 from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.session.opening import (
+    check_refused,
+    check_session,
+    storage_version_of,
+)
 from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.projection import ROW_ADDRESS, project_nested
 from lance_nb.table.scan_tasks import first_rows, num_live_rows
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
-    from lance_nb.dataset.session import CacheSession
     from lance_nb.format.lance_schema import LanceSchema
+    from lance_nb.session.session import CacheSession
     from lance_nb.storage.registry import StorageOptions
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
@@ -401,7 +401,7 @@ class LanceFragment:
         Examples:
             >>> ds.get_fragment(1).validate()
         """
-        from lance_nb.dataset.verbs import verifying
+        from lance_nb.dataset import verifying
 
         verifying.validate(self._dataset.opened[1], [self._metadata])
 
@@ -601,13 +601,13 @@ class LanceFragment:
             >>> fragment.physical_rows, lance_nb.LanceOperation.Append([fragment]).fragments[0].id
             (2, 0)
         """
-        from lance_nb.dataset.verbs import fragments
+        from lance_nb.writing import fragments
 
         check_refused({"namespace_client": namespace_client, "table_id": table_id})
         check_session(session)
         if fragment_id is not None:
             # It imports pyarrow's file systems, which readers need not.
-            from lance_nb.transactions.write_progress import FragmentWriteProgress, NumberedProgress
+            from lance_nb.writing.write_progress import FragmentWriteProgress, NumberedProgress
 
             fragments.check_id(fragment_id)
             if isinstance(progress, FragmentWriteProgress):
@@ -644,7 +644,7 @@ class LanceFragment:
             >>> lance_nb.LanceFragment.create_from_file(path, ds, 7).physical_rows
             5
         """
-        from lance_nb.dataset.verbs import fragments
+        from lance_nb.writing import fragments
 
         return fragments.from_file(dataset.opened[1], filename, fragment_id)
 
@@ -662,7 +662,7 @@ class LanceFragment:
             >>> ds.get_fragment(0).delete("id = 3").num_deletions
             1
         """
-        from lance_nb.dataset.verbs import fragments
+        from lance_nb.writing import fragments
 
         return fragments.delete(self._dataset.opened[1], self._metadata, predicate)
 
@@ -678,7 +678,7 @@ class LanceFragment:
             >>> ds.get_fragment(0).delete_rows([0, 2]).num_rows
             3
         """
-        from lance_nb.dataset.verbs import fragments
+        from lance_nb.writing import fragments
 
         return fragments.delete_rows(self._dataset.opened[1], self._metadata, offsets)
 
@@ -705,7 +705,7 @@ class LanceFragment:
             >>> len(fragment.files), schema.names
             (2, ['id', 'label', 'vector', 'twice'])
         """
-        from lance_nb.dataset.verbs import fragments
+        from lance_nb.writing import fragments
 
         return fragments.merge_columns(
             self._dataset.opened[1],
@@ -740,7 +740,7 @@ class LanceFragment:
             >>> schema.names
             ['id', 'label', 'vector', 'name']
         """
-        from lance_nb.dataset.verbs import fragments
+        from lance_nb.writing import fragments
 
         on = (left_on, right_on or left_on)
         return fragments.merge(self._dataset.opened[1], self._metadata, data_obj, on, schema)
@@ -772,7 +772,7 @@ class LanceFragment:
             >>> fields
             [1]
         """
-        from lance_nb.dataset.verbs import fragments
+        from lance_nb.writing import fragments
 
         on = (left_on, right_on or left_on)
         changed, fields, offsets = fragments.update_columns(

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from lance_nb.dataset.base_paths import DatasetBasePath, registered, remember_created
 from lance_nb.dataset.dataset import LanceDataset
-from lance_nb.dataset.opened import OpenedVersion
-from lance_nb.dataset.opening import (
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
+from lance_nb.session.base_paths import DatasetBasePath, registered, remember_created
+from lance_nb.session.opened import OpenedVersion
+from lance_nb.session.opening import (
     NO_URI,
     Destination,
     check_lock,
@@ -26,18 +28,16 @@ from lance_nb.dataset.opening import (
     storage_version_of,
     warn_deprecated_cache_size,
 )
-from lance_nb.errors import InvalidInputError
-from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.session import CacheSession
     from lance_nb.format.fragment import Fragment
+    from lance_nb.session.session import CacheSession
     from lance_nb.table.diff import Diff
-    from lance_nb.transactions.fragment_writer import Progress
     from lance_nb.transactions.transaction import Transaction
     from lance_nb.transactions.version_slots import CommitLock
+    from lance_nb.writing.fragment_writer import Progress
 
 
 def dataset(
@@ -78,7 +78,7 @@ def dataset(
         session: caches to share with other datasets.
         allow_bases: other roots that the dataset may keep files under, beside those that the
             environment variable ``LANCE_NB_ALLOW_BASES`` lists and those that this process added
-            (see lance_nb.dataset.base_paths). Not in pylance.
+            (see lance_nb.session.base_paths). Not in pylance.
         check: compare every data, blob and deletion file with its checksum (see ``add_checksums``)
             before a row of it is returned, which reads all of the file once per process. Files
             without a checksum are not checked; caches are shared with datasets that check only.
@@ -206,7 +206,7 @@ def write_dataset(
         target_bases: spread the files over these places, by name or path. One outside of the
             dataset must be trusted: named by its path, by ``allow_bases`` or in the environment
                 (see
-            lance_nb.dataset.base_paths).
+            lance_nb.session.base_paths).
         target_all_bases: spread the files over all of them.
         external_blob_mode: "reference" keeps the URIs of external blobs, "ingest" reads them and
             stores their bytes with the dataset.
@@ -227,8 +227,8 @@ def write_dataset(
         >>> ds.version, ds.count_rows()
         (2, 3)
     """
-    from lance_nb.dataset.verbs import writing
     from lance_nb.table import retention
+    from lance_nb.writing import writing
 
     check_refused(
         {
@@ -321,7 +321,7 @@ def write_fragments(
         >>> lance_nb.LanceDataset.commit(ds, append, ds.version).count_rows()
         12
     """
-    from lance_nb.dataset.verbs import fragments, writing
+    from lance_nb.writing import fragments, writing
 
     check_refused(
         {

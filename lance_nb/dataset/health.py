@@ -4,7 +4,7 @@ A repair has two calls: ``plan_repair`` looks and changes nothing; the plan's ``
 says. What stands in the way is moved into ``_quarantine`` in the folder of the dataset, which no
 reader looks into, and can be moved back with ``undo_repair``. Nothing is deleted.
 
-Limits: see lance_nb/transactions/repair_plan.py for what can be mended.
+Limits: see lance_nb/writing/repair_plan.py for what can be mended.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Sequence
 from dataclasses import field
 from datetime import timedelta
 
-from lance_nb.dataset.opening import NO_URI
-from lance_nb.dataset.session import Session, open_session
-from lance_nb.dataset.verbs.committing import place_of
-from lance_nb.dataset.verbs.maintenance import Progress
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, RefNotFoundError
+from lance_nb.session.opening import NO_URI
+from lance_nb.session.session import Session, open_session
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.survey import take_survey
 from lance_nb.table.verification.findings import Verification
 from lance_nb.transactions.environment import Environment
-from lance_nb.transactions.repair import Repair, RepairResult, repairs, undo
-from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep, plan_steps
 from lance_nb.value_classes import dataclass
+from lance_nb.writing.committing import place_of
+from lance_nb.writing.maintenance import Progress
+from lance_nb.writing.repair import Repair, RepairResult, repairs, undo
+from lance_nb.writing.repair_plan import DEFAULT_AGE, RepairStep, plan_steps
 
 _FOLDERS = ("_versions", "data", "_transactions", "_refs/tags", "_refs/branches", "_deletions")
 _DEEP_FOLDERS = ("tree", "_indices", "_mem_wal")  # of folders only; all that a drop may have left
@@ -60,7 +60,7 @@ def verify(
         >>> report.ok, report.findings
         (True, ())
     """
-    from lance_nb.dataset.verbs import verifying
+    from lance_nb.dataset import verifying
 
     session = session_at(uri, storage_options, allow_bases)
     return verifying.verify(
@@ -165,7 +165,7 @@ def plan_repair(
         >>> lance_nb.plan_repair(uri).steps
         ()
     """
-    from lance_nb.dataset.verbs import verifying
+    from lance_nb.dataset import verifying
 
     if not isinstance(older_than, timedelta) or older_than < timedelta(0):
         raise InvalidInputError(f"older_than must be a timedelta of at least 0, not {older_than!r}")

@@ -30,7 +30,7 @@ class MergeClauseBuilder:
     """The clauses of an upsert under construction; each returns the builder itself."""
 
     def __init__(self, schema: Schema, on: str | Iterable[str] | None) -> None:
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         self._schema = schema
         self._clauses = upserting.start(schema, on)
@@ -50,7 +50,7 @@ class MergeClauseBuilder:
             >>> upsert.execute(values)["num_updated_rows"]
             1
         """
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         matched = upserting.WhenMatched.UPDATE
         return self._with(matched=matched, condition=condition)
@@ -63,7 +63,7 @@ class MergeClauseBuilder:
             >>> upsert.execute(pa.table({"id": [3, 99]}))["num_deleted_rows"]
             1
         """
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         return self._with(matched=upserting.WhenMatched.DELETE, condition=None)
 
@@ -75,7 +75,7 @@ class MergeClauseBuilder:
             >>> upsert.execute(rows)["num_inserted_rows"]
             2
         """
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         return self._with(matched=upserting.WhenMatched.FAIL, condition=None)
 
@@ -102,7 +102,7 @@ class MergeClauseBuilder:
             >>> upsert.execute(pa.table({"id": [9]}))["num_deleted_rows"]
             1
         """
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         filter_text = None
         if expr is not None:
@@ -110,7 +110,7 @@ class MergeClauseBuilder:
         return self._with(deletes_unmatched=True, unmatched_filter=filter_text)
 
     def _with(self, **changes: Any) -> Self:
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         self._clauses = upserting.with_clause(self._clauses, **changes)
         return self
@@ -185,7 +185,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
         Examples:
             >>> upsert = ds.merge_insert("id").when_matched_delete().data_storage_version("2.2")
         """
-        from lance_nb.dataset.verbs import writing
+        from lance_nb.writing import writing
 
         _, snapshot = self._dataset.opened
         writing.own_options(snapshot, version)  # refuses at once
@@ -214,7 +214,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
             >>> upsert.execute(pa.table({"id": [3], "label": ["x"]}))["num_updated_rows"]
             1
         """
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         return self._with(write_mode=upserting.check_write_mode(mode))
 
@@ -255,7 +255,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
         return self._to_bases(bases=(), all_bases=include_primary)
 
     def _to_bases(self, *, bases: tuple[str, ...], all_bases: bool | None) -> Self:
-        from lance_nb.dataset.verbs import writing
+        from lance_nb.writing import writing
 
         locations = self._dataset.opened[1].locations
         writing.places_of(locations, bases or None, all_bases)  # refuses at once
@@ -272,7 +272,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
         Examples:
             >>> upsert = ds.merge_insert("id").when_matched_delete().mark_sstables_as_compacted([])
         """
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         return self._with(logs=upserting.logs_of(sstables))
 
@@ -299,7 +299,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
             >>> ds.merge_insert("id").when_not_matched_insert_all().execute(rows)
             {'num_inserted_rows': 2, 'num_updated_rows': 0, 'num_deleted_rows': 0}
         """
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         session, snapshot = self._dataset.opened
         with upserting.source_of(data_obj, schema) as source:
@@ -328,7 +328,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
             >>> lance_nb.LanceDataset.commit(ds, transaction).count_rows()
             12
         """
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         session, snapshot = self._dataset.opened
         with upserting.source_of(data_obj, schema) as source:
@@ -390,7 +390,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
             >>> plan.splitlines()[3].strip()
             'TargetKeys: fragments=2, rows=10'
         """
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         _, snapshot = self._dataset.opened
         return upserting.explain(snapshot, self._clauses, schema)
@@ -409,7 +409,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
             >>> "num_inserted_rows=2" in upsert.analyze_plan(rows)
             True
         """
-        from lance_nb.dataset.verbs import upserting
+        from lance_nb.writing import upserting
 
         _, snapshot = self._dataset.opened
         with upserting.source_of(data_obj, schema) as source:

@@ -20,14 +20,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.dataset.verbs import compaction
-from lance_nb.dataset.verbs.progress import Progress
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.indices.building import ProgressCallback
-from lance_nb.transactions.compaction import CompactionMetrics, CompactionOptions, Rewritten
-from lance_nb.transactions.compaction import CompactionTask as _Task
 from lance_nb.value_classes import dataclass
+from lance_nb.writing import compaction
+from lance_nb.writing.compaction_plan import CompactionMetrics, CompactionOptions, Rewritten
+from lance_nb.writing.compaction_plan import CompactionTask as _Task
+from lance_nb.writing.progress import Progress
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset

@@ -6,24 +6,24 @@ import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.dataset.opened import VersionPart
 from lance_nb.errors import InvalidInputError
+from lance_nb.session.opened import VersionPart
 from lance_nb.table import refs
 
 if TYPE_CHECKING:
     from lance_nb.dataset.reviews import Review, ReviewFolder
-    from lance_nb.dataset.session import Session
-    from lance_nb.dataset.verbs.branch_merging import (
+    from lance_nb.format.refs import Branch, Tag
+    from lance_nb.merging.branch_merging import (
         BranchComparison,
         MergePlan,
         MergeSource,
         Resolve,
     )
-    from lance_nb.dataset.verbs.progress import Progress
-    from lance_nb.format.refs import Branch, Tag
+    from lance_nb.session.session import Session
     from lance_nb.table.refs import Ref, Target
     from lance_nb.table.snapshot import Snapshot
-    from lance_nb.transactions.branch_writer import BranchDeletion
+    from lance_nb.writing.branch_writer import BranchDeletion
+    from lance_nb.writing.progress import Progress
 
 
 class Tags(VersionPart):
@@ -68,7 +68,7 @@ class Tags(VersionPart):
             >>> [name for name, _ in ds.tags.list_ordered("asc")]
             ['first']
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         tags = self._session.refs.tags()
         return [(name, _tag(tag)) for name, tag in branching.ordered_tags(tags, order)]
@@ -125,7 +125,7 @@ class Tags(VersionPart):
             >>> ds.tags.names()
             ['first']
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         target = branching.target_of(self._session, self._snapshot, reference)
         branching.tag_writer(self._session).create(tag, target)
@@ -150,7 +150,7 @@ class Tags(VersionPart):
             >>> ds.tags.get_version("stable")
             2
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         target = branching.target_of(self._session, self._snapshot, reference)
         seen = self._expected(expected)
@@ -171,12 +171,12 @@ class Tags(VersionPart):
             >>> ds.tags.names()
             []
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         branching.tag_writer(self._session).delete(tag, self._expected(expected))
 
     def _expected(self, reference: Ref | None) -> Target | None:
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         match reference:
             case None:
@@ -201,7 +201,7 @@ class Tags(VersionPart):
             >>> ds.tags.list()["stable"]["metadata"]
             {'author': 'ada'}
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         branching.tag_writer(self._session).replace_metadata(tag, metadata)
 
@@ -252,7 +252,7 @@ class Branches(VersionPart):
             >>> [name for name, _ in ds.branches.list_ordered("asc")]
             ['experiment']
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         branches = self._session.refs.branches()
         return self._described(branching.ordered_branches(branches, order))
@@ -295,7 +295,7 @@ class Branches(VersionPart):
             >>> ds.branches.names()
             []
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         writer = branching.branch_writer(self._session)
         writer.delete(branch, force=force, progress=progress)
@@ -319,7 +319,7 @@ class Branches(VersionPart):
             >>> ds.branches.explain_delete("experiment").versions
             (1,)
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         writer = branching.branch_writer(self._session)
         return writer.explain_delete(branch, users=users, progress=progress)
@@ -399,7 +399,7 @@ class Branches(VersionPart):
             >>> ds.branches.list()["experiment"]["metadata"]
             {'author': 'ada'}
         """
-        from lance_nb.dataset.verbs import branching
+        from lance_nb.writing import branching
 
         branching.branch_writer(self._session).replace_metadata(branch, metadata)
 
@@ -424,7 +424,8 @@ class Branches(VersionPart):
             >>> ds.branches.compare("experiment").status
             'identical'
         """
-        from lance_nb.dataset.verbs import branch_merging, branching
+        from lance_nb.merging import branch_merging
+        from lance_nb.writing import branching
 
         origin = branch_merging.source_of(self._session, source)
         name = (self._snapshot.branch or refs.MAIN) if into is None else into
@@ -458,7 +459,7 @@ class Branches(VersionPart):
             >>> ds.branches.plan_merge("experiment").num_rows_after
             12
         """
-        from lance_nb.dataset.verbs import branch_merging
+        from lance_nb.merging import branch_merging
 
         options = branch_merging.options_of(
             strategy=strategy,
@@ -526,7 +527,7 @@ class Branches(VersionPart):
             >>> ds.branches.merge("experiment").num_rows_after
             12
         """
-        from lance_nb.dataset.verbs import branch_merging
+        from lance_nb.merging import branch_merging
 
         plan = self.plan_merge(
             source,

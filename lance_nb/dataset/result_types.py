@@ -83,21 +83,6 @@ class UpdateResult(TypedDict):
     num_rows_updated: int
 
 
-class EditResult(TypedDict):
-    """What ``LanceDataset.edit`` returns.
-
-    Examples:
-        >>> row = ds.to_table(columns=["id"], with_row_id=True, limit=1)["_rowid"][0].as_py()
-        >>> ds.edit({row: {"label": "c"}})["num_edited_cells"]
-        1
-    """
-
-    num_edited_cells: int
-    num_updated_rows: int
-    num_inserted_rows: int
-    num_deleted_rows: int
-
-
 class DeleteResult(TypedDict):
     """What ``LanceDataset.delete`` returns.
 

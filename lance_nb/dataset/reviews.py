@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from lance_nb.dataset import display, provenance
+from lance_nb.dataset import display
 from lance_nb.dataset.checks.result import CheckResult
 from lance_nb.errors import (
     FormatError,
@@ -44,6 +44,7 @@ from lance_nb.format.reviews import (
     is_comment_name,
     review_folder,
 )
+from lance_nb.session import provenance
 from lance_nb.shown_text import visible
 from lance_nb.storage.threads import run_all
 from lance_nb.table import refs
@@ -53,7 +54,7 @@ from lance_nb.value_classes import dataclass
 if TYPE_CHECKING:
     from lance_nb.dataset.checks.evaluation import Progress
     from lance_nb.dataset.dataset import LanceDataset
-    from lance_nb.dataset.session import Session
+    from lance_nb.session.session import Session
     from lance_nb.storage.base import Store
     from lance_nb.table.diff import Diff
 

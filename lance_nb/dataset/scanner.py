@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
 
-from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.blob_fields import BLOB_KEY, BLOB_V2_EXTENSION
+from lance_nb.session.opened import OpenedVersion
 from lance_nb.storage import meter
 from lance_nb.table.scan_plan import ScanOptions, ScanPlan, plan_scan
 from lance_nb.table.snapshot import Snapshot

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.dataset.opened import OpenedVersion, VersionPart
 from lance_nb.dataset.refs import Tags
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError
+from lance_nb.session.opened import OpenedVersion, VersionPart
 from lance_nb.table.scan_tasks import counts_of
 from lance_nb.value_classes import dataclass
 

@@ -4,7 +4,7 @@ A base path that is no dataset root takes references to what lies below it; of s
 What is stored then is the id of the base and the path below it.
 
 References to what lies below no base are written only where the caller allows them. ``BlobUris``
-holds these, so that the process that wrote them may read them (lance_nb.dataset.base_paths).
+holds these, so that the process that wrote them may read them (lance_nb.session.base_paths).
 
 Limits: a URI names one object; ``position`` and ``size`` choose a part of it, which must lie in it.
 Source: external blobs and ``external_blob_mode="ingest"`` of pylance 14.0.2.

@@ -13,7 +13,7 @@ or from VS Code.
 
 Limits: outside of a notebook only author and message are known. A commit that a widget makes has no
 cell. Paths are relative to the server, so they do not reveal the home folder.
-Source: request metadata ``cellId`` of Jupyter frontends; properties: lance_nb.dataset.provenance.
+Source: request metadata ``cellId`` of Jupyter frontends; properties: lance_nb.session.provenance.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lance_nb.dataset import provenance as hook
 from lance_nb.dataset.display import ipython_shell
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
+from lance_nb.session import provenance as hook
 
 SESSION_NAME = "JPY_SESSION_NAME"
 _VSCODE_FILE = "__vsc_ipynb_file__"

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.dataset.public_location import PublicLocation
 from lance_nb.errors import FormatError, InternalError, InvalidInputError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFileType, Fragment
+from lance_nb.session.public_location import PublicLocation
 from lance_nb.spark.engine import PickledValue
 from lance_nb.spark.location import Location
 

@@ -28,7 +28,7 @@ held in memory: its source rows and its target keys. Keys are compared in the ty
 Keys with nanoseconds are refused because Spark has none; keys that cannot be hashed (maps) are
 refused by Spark.
 Source: ``MergeInsertBuilder`` of pylance 14.0.2; ``PandasCogroupedOps.applyInArrow`` of PySpark
-4.3; lance_nb.transactions.merge_insert.
+4.3; lance_nb.writing.merge_insert.
 """
 
 from __future__ import annotations
@@ -43,9 +43,6 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.merge_insert import MergeClauseBuilder
-from lance_nb.dataset.verbs.input_data import reader_of
-from lance_nb.dataset.verbs.upserting import unmatched_filter, with_clause
-from lance_nb.dataset.verbs.writing import own_options
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError, StorageError
 from lance_nb.spark.background_jobs import PLANNING, ProgressReporter
 from lance_nb.spark.dataframes import collect_results, is_dataframe, read
@@ -66,8 +63,9 @@ from lance_nb.spark.types import cast_to_dataset, dataset_fields
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.fragment_writer import WriteOptions
-from lance_nb.transactions.merge_insert import (
+from lance_nb.writing.fragment_writer import WriteOptions
+from lance_nb.writing.input_data import reader_of
+from lance_nb.writing.merge_insert import (
     MergePart,
     plan_bucket,
     plan_fragments,
@@ -76,9 +74,11 @@ from lance_nb.transactions.merge_insert import (
     windows_of,
     without_rows,
 )
-from lance_nb.transactions.merge_insert_join import typed
-from lance_nb.transactions.merge_insert_plan import MergeClauses, MergePlan, check_clauses
-from lance_nb.transactions.merge_insert_source import SourceRows
+from lance_nb.writing.merge_insert_join import typed
+from lance_nb.writing.merge_insert_plan import MergeClauses, MergePlan, check_clauses
+from lance_nb.writing.merge_insert_source import SourceRows
+from lance_nb.writing.upserting import unmatched_filter, with_clause
+from lance_nb.writing.writing import own_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

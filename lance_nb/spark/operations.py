@@ -16,10 +16,9 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.functions import write_dataset
-from lance_nb.dataset.opening import destination
-from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, RunCancelledError
 from lance_nb.indices.building import IndexProgress
+from lance_nb.session.opening import destination
 from lance_nb.spark import journal
 from lance_nb.spark.dataframes import clustered, is_dataframe, plan_frame
 from lance_nb.spark.plan import PinnedVersion
@@ -38,6 +37,7 @@ from lance_nb.spark.tasks.maintenance import (
 )
 from lance_nb.spark.tasks.rows import plan_count, plan_delete, plan_diff, plan_update
 from lance_nb.table.data_statistics import DataStatistics
+from lance_nb.writing.input_data import reader_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

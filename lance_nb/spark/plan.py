@@ -14,7 +14,7 @@ Files of tasks that failed or lost a race belong to no version; cleanup removes 
 deleted after a commit was attempted.
 
 Limits: storage options and URIs are sent to the executors unchanged, credentials included.
-Source: lance_nb.transactions.staged (edits), lance_nb.transactions.commit (the three outcomes).
+Source: lance_nb.writing.staged (edits), lance_nb.transactions.commit (the three outcomes).
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb.dataset import LanceDataset, LanceFragment
-from lance_nb.dataset.opened import check_stamp, stamp_of
-from lance_nb.dataset.session import Session, open_session
-from lance_nb.dataset.verbs import deleting
-from lance_nb.dataset.verbs.committing import commit_staged, place_of
 from lance_nb.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_nb.format.fragment import Fragment
 from lance_nb.indices.search import scalar_search
+from lance_nb.session.opened import check_stamp, stamp_of
+from lance_nb.session.session import Session, open_session
 from lance_nb.spark.location import Location
 from lance_nb.table.index_search import Ids, among, different
 from lance_nb.table.predicate import Filter
@@ -47,8 +45,10 @@ from lance_nb.transactions.commit import find_transaction
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operation import BuildOptions
-from lance_nb.transactions.staged import StagedWrite, combine
 from lance_nb.transactions.stream_mark import StreamMark
+from lance_nb.writing import deleting
+from lance_nb.writing.committing import commit_staged, place_of
+from lance_nb.writing.staged import StagedWrite, combine
 
 # No build option is set, so those of the dataset are kept.
 KEPT = BuildOptions()

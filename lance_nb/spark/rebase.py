@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import compaction
 from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, group_fragments
 from lance_nb.spark.tasks.columns import CastFragments, FillColumns
 from lance_nb.spark.tasks.maintenance import BuildSegment, RewriteFragments
@@ -27,6 +26,7 @@ from lance_nb.spark.tasks.rows import DeleteRows, UpdateRows
 from lance_nb.table.index_search import among
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.schema_change import next_field_id
+from lance_nb.writing import compaction
 
 _BY_FRAGMENT = (BuildSegment, CastFragments, DeleteRows, FillColumns, UpdateRows)
 

@@ -19,7 +19,7 @@ with where   the condition go, new
 With ``where``, every new row has to pass the condition too, so that writing them again replaces
 exactly these rows. Rows that others append meanwhile stay, also those that pass it.
 
-Source: lance_nb.transactions.fragment_writer; operations Append and Overwrite.
+Source: lance_nb.writing.fragment_writer; operations Append and Overwrite.
 """
 
 from __future__ import annotations
@@ -34,17 +34,13 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.base_paths import remember_blobs
-from lance_nb.dataset.opening import destination
-from lance_nb.dataset.verbs import deleting
-from lance_nb.dataset.verbs.committing import NO_PROPERTIES
-from lance_nb.dataset.verbs.input_data import reader_of
-from lance_nb.dataset.verbs.writing import WriteRequest, check_mode, version_after
 from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, NotSupportedError
 from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.format.transaction_summary import count_of
+from lance_nb.session.base_paths import remember_blobs
+from lance_nb.session.opening import destination
 from lance_nb.spark.plan import Label, PinnedVersion, Plan, commit_write
 from lance_nb.spark.types import bytes_as_blobs, check_assignable, check_names, from_spark
 from lance_nb.table.blob_copies import BlobCopies
@@ -54,17 +50,21 @@ from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.refs import Target
 from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot, added_version
-from lance_nb.transactions.fragment_writer import (
+from lance_nb.transactions.input_schema import new_schema, writable_part
+from lance_nb.transactions.operation import BuildOptions
+from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.writing import deleting
+from lance_nb.writing.committing import NO_PROPERTIES
+from lance_nb.writing.fragment_writer import (
     FragmentWriter,
     WriteOptions,
     copying,
     write_fragments,
 )
-from lance_nb.transactions.input_schema import new_schema, writable_part
-from lance_nb.transactions.operation import BuildOptions
-from lance_nb.transactions.operations.append import Append
-from lance_nb.transactions.operations.overwrite import Overwrite
-from lance_nb.transactions.staged import Addition, Edit, StagedWrite, combine
+from lance_nb.writing.input_data import reader_of
+from lance_nb.writing.staged import Addition, Edit, StagedWrite, combine
+from lance_nb.writing.writing import WriteRequest, check_mode, version_after
 
 Destination = str | os.PathLike[str] | LanceDataset
 

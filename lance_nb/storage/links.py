@@ -2,7 +2,7 @@
 
 One rule for reading, listing and writing: a path may lead through symbolic links as long as it ends
 below the root, or in a place that the caller allows (``allow_bases`` and ``LANCE_NB_ALLOW_BASES``,
-see lance_nb.dataset.base_paths). Everything else is refused, whatever the link points to. The root
+see lance_nb.session.base_paths). Everything else is refused, whatever the link points to. The root
 itself, and the folders above it, may be links. Nothing is deleted through a link to a folder,
 wherever it leads: with two names of one folder, files in use could look unreferenced.
 

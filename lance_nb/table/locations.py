@@ -5,7 +5,7 @@ path of the manifest: in the usual folders when the base is a dataset root, else
 
 Safety: a manifest can name any folder or bucket as a base, and reading it would use the reader's
 own credentials. A base that is not the dataset's own root, or below it, is refused unless the
-caller trusts it (``allowed``; see lance_nb.dataset.base_paths). The same goes for symbolic links
+caller trusts it (``allowed``; see lance_nb.session.base_paths). The same goes for symbolic links
 that leave a local dataset (lance_nb.storage.links), and for external blobs, which a reference names
 by URI: their folder must be trusted, or this process itself wrote the reference
 (``written_blobs``).
@@ -32,7 +32,7 @@ there.
 Limits: when the first version of a branch has been cleaned up, its only unnamed base is taken;
 of several none is, and the base is refused as any place outside of the dataset. pylance 14.0.2
 follows the recorded path: it reads a moved branch after
-``lance_nb.transactions.moved_bases.repair_moved``, from the version on that the repair makes.
+``lance_nb.writing.moved_bases.repair_moved``, from the version on that the repair makes.
 Source: message BasePath of lance.table; guide on branches and clones; layout of branches as pylance
 14.0.2 writes it.
 """

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.committing import commit_operation
 from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.delete import Delete
+from lance_nb.writing.committing import commit_operation
 from tests.benchmarks.timing import best, median, timed
 
 OPTIONS: dict[str, dict[str, object]] = {}

@@ -13,14 +13,12 @@ from typing import Any
 from lance_nb.errors import RefNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.layout import NamingScheme, list_versions, parse_manifest_name
+from lance_nb.merging.merge_base import Side
+from lance_nb.merging.merge_plan import MergeRequest, commit_merge, plan_merge
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.versions import load_latest, version_names
-from lance_nb.transactions.branch_merge.merge_base import Side
-from lance_nb.transactions.branch_merge.merge_plan import MergeRequest, commit_merge, plan_merge
-from lance_nb.transactions.branch_writer import BranchWriter
-from lance_nb.transactions.cloning import deep_clone, shallow_clone
 from lance_nb.transactions.commit import commit, commit_batch
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.deletion_files import write_deletion_file
@@ -31,6 +29,8 @@ from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
 from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.version_source import VersionSource
+from lance_nb.writing.branch_writer import BranchWriter
+from lance_nb.writing.cloning import deep_clone, shallow_clone
 from tests.support.committing import SCHEMA, Table, file_names, fragment
 
 

@@ -17,13 +17,13 @@ from lance_nb.format.layout import branch_root
 from lance_nb.table.refs import Target
 from lance_nb.table.retention import RetentionPolicy
 from lance_nb.table.versions import load_manifest, version_names
-from lance_nb.transactions.branch_writer import BranchWriter
-from lance_nb.transactions.cleanup import Cleanup, CleanupOptions
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.ref_writer import TagWriter
+from lance_nb.writing.branch_writer import BranchWriter
+from lance_nb.writing.cleanup import Cleanup, CleanupOptions
 from tests.support.committing import SCHEMA, Table, file_names, fragment
 from tests.support.faulty_store import LISTS, WRITES, Crash, Fault, Step
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.session import Session
+from lance_nb.session.session import Session
 from lance_nb.storage.base import ByteRange, Store
 from lance_nb.table.refs import Ref, resolve
 from lance_nb.table.snapshot import Snapshot

@@ -13,12 +13,13 @@ from tests.house.source import OLDEST_PYTHON, Source
 BROAD_EXCEPT_ALLOWED = ("lance_nb/explorer/messages.py",)
 PRINT_ALLOWED = ("notebooks/demo_data.py", "protos/compile.py")
 ENVIRONMENT_ALLOWED = (
-    "lance_nb/dataset/", "lance_nb/explorer/", "lance_nb/spark/", "lance_nb/magic/",
+    "lance_nb/dataset/", "lance_nb/session/", "lance_nb/explorer/", "lance_nb/spark/",
+    "lance_nb/magic/",
     "lance_nb/storage/aws_profile.py",  # what every tool of AWS reads, before any option
 )  # fmt: skip
 VALUE_FOLDERS = (
     "lance_nb/storage/", "lance_nb/format/", "lance_nb/encodings/", "lance_nb/file/",
-    "lance_nb/table/", "lance_nb/transactions/",
+    "lance_nb/table/", "lance_nb/transactions/", "lance_nb/writing/", "lance_nb/merging/",
 )  # fmt: skip
 # Slow to import, and most sessions never need them.
 LAZY_PACKAGES = ("pyarrow.compute", "pyarrow.dataset")
@@ -85,7 +86,7 @@ def no_print(source: Source) -> Iterator[str]:
 
 
 def no_environment(source: Source) -> Iterator[str]:
-    """Below the façade, everything that matters is an argument."""
+    """Below the session of a dataset, everything that matters is an argument."""
     if not source.is_package_code or source.is_in(*ENVIRONMENT_ALLOWED):
         return
     for node in source.nodes:
@@ -96,7 +97,7 @@ def no_environment(source: Source) -> Iterator[str]:
             and any(alias.name in {"environ", "environb", "getenv"} for alias in node.names)
         )
         if named or imported:
-            yield source.at(node, "environment variable read below explorer, spark and magic")
+            yield source.at(node, "environment variable read below the session")
 
 
 def no_markers(source: Source) -> Iterator[str]:

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.dataset.scanner import LanceScanner
-from lance_nb.dataset.session import Session
+from lance_nb.session.opened import OpenedVersion
+from lance_nb.session.session import Session
 from lance_nb.table.scan_plan import ScanOptions
 from lance_nb.table.snapshot import Snapshot
 from tests.support.reading import decoded, first_difference, same

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.dataset.verbs.staging import Stage
+from lance_nb.dataset.staging import Stage
 from lance_nb.errors import LanceError, RetryableCommitConflictError
 from tests.support.examples import SCALE
 

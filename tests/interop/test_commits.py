@@ -16,8 +16,6 @@ from lance_nb.format.schema import Schema
 from lance_nb.storage.registry import open_store
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
-from lance_nb.transactions.branch_writer import BranchWriter
-from lance_nb.transactions.cloning import deep_clone, shallow_clone
 from lance_nb.transactions.commit import commit, commit_batch
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
 from lance_nb.transactions.environment import new_uuid
@@ -27,6 +25,8 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.writing.branch_writer import BranchWriter
+from lance_nb.writing.cloning import deep_clone, shallow_clone
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop

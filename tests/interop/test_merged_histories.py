@@ -15,7 +15,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import LanceError
-from tests.property.transactions.test_merged_histories import Side, clean_up, run_history
+from tests.property.merging.test_merged_histories import Side, clean_up, run_history
 from tests.support.examples import SCALE
 
 pytestmark = pytest.mark.interop

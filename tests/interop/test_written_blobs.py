@@ -13,8 +13,8 @@ import lance_nb
 from lance_nb.errors import InvalidInputError
 from lance_nb.file.writer import FileOptions
 from lance_nb.storage.local import LocalStore
-from lance_nb.transactions.fragment_writer import WriteOptions, write_fragments
 from lance_nb.transactions.input_schema import new_schema
+from lance_nb.writing.fragment_writer import WriteOptions, write_fragments
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop

@@ -18,7 +18,7 @@ from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import FileOptions
 from lance_nb.format.schema import Schema
 from lance_nb.storage.local import LocalStore
-from lance_nb.transactions.fragment_writer import WriteOptions, write_fragments
+from lance_nb.writing.fragment_writer import WriteOptions, write_fragments
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop

@@ -18,7 +18,6 @@ from pyroaring import BitMap
 
 import lance_nb
 from lance_nb._pb import rowids, table, transaction
-from lance_nb.dataset.session import open_session
 from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import FileWriter
 from lance_nb.format.checksums import FileSum
@@ -32,6 +31,7 @@ from lance_nb.format.manifest import (
 )
 from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
+from lance_nb.session.session import open_session
 from lance_nb.storage.base import Store
 from lance_nb.transactions.checksum_records import write_record
 from lance_nb.transactions.operations.create_index import CreateIndex

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 import lance_nb
-from lance_nb.dataset.session import open_session
 from lance_nb.format.layout import QUARANTINE
+from lance_nb.session.session import open_session
 from lance_nb.table import refs
 from tests.torture.verb import AT_ONCE, OPTIONS, Verb, opened, rows
 

@@ -22,16 +22,16 @@ import pytest
 
 import lance_nb
 from lance_nb.arrow_casts import cast_array, cast_table
-from lance_nb.dataset.verbs.input_data import fitted, reader_of
 from lance_nb.errors import LanceError
 from lance_nb.format.schema import Schema
+from lance_nb.merging.row_replay import _converted
 from lance_nb.spark.tasks.bad_records import try_cast
 from lance_nb.spark.types import from_spark, to_spark
 from lance_nb.table.diff.row_compare import values_differ
 from lance_nb.table.predicate.casts import cast_value
-from lance_nb.transactions.branch_merge.row_replay import _converted
-from lance_nb.transactions.merge_insert_join import typed
-from lance_nb.transactions.row_rewrite import cast as cast_update
+from lance_nb.writing.input_data import fitted, reader_of
+from lance_nb.writing.merge_insert_join import typed
+from lance_nb.writing.row_rewrite import cast as cast_update
 from tests.support.examples import SCALE
 
 MEMORY_BYTES = 6 << 30

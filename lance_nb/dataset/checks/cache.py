@@ -37,8 +37,8 @@ from lance_nb.storage.private_folder import PrivateFolder, cache_folder
 
 if TYPE_CHECKING:
     from lance_nb.dataset.checks.key_hashes import Hashes
-    from lance_nb.dataset.session import Session
     from lance_nb.format.fragment import Fragment
+    from lance_nb.session.session import Session
     from lance_nb.table.snapshot import Snapshot
 
 FORMAT = 1
@@ -186,7 +186,7 @@ class CheckCache:
         place = os.environ.get("XDG_CACHE_HOME")
         self._folder = cache_folder(place, "checks") if on_disk else None
         # A session of a dataset in memory keeps the results itself.
-        session_checks = session.kept_checks if is_used else {}
+        session_checks = session.check_results if is_used else {}
         self._caches: dict[str, ResultCache] = session_checks
         self._files: dict[tuple[object, bytes], _FragmentFiles] = {}
 

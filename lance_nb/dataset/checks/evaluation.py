@@ -10,7 +10,7 @@ NULL is treated as in SQL: a condition that is NULL holds (CHECK), a key with a 
 other key (UNIQUE), and a NULL refers to nothing and needs nothing (FOREIGN KEY).
 
 A reference names another dataset, and reading it would use the reader's own credentials. It is read
-only where base paths may be read (dataset/base_paths.py); else the outcome is unknown, and says
+only where base paths may be read (session/base_paths.py); else the outcome is unknown, and says
 which line allows it.
 
 Limits: a condition is about one row; aggregates, row columns such as ``_rowid`` and functions of
@@ -36,7 +36,6 @@ from lance_nb.arrow_casts import cast_array
 from lance_nb.dataset.checks.cache import CheckCache, Numbers, ResultCache, digest
 from lance_nb.dataset.checks.key_hashes import Hashes, check_key_type, key_hashes
 from lance_nb.dataset.checks.result import FRAGMENTS_MAX, CheckOutcome, CheckResult
-from lance_nb.dataset.opened import stamp_of
 from lance_nb.errors import (
     ColumnNotFoundError,
     InvalidInputError,
@@ -52,6 +51,7 @@ from lance_nb.format.expectations import (
     Expectation,
 )
 from lance_nb.format.schema import format_column_path
+from lance_nb.session.opened import stamp_of
 from lance_nb.storage import meter
 from lance_nb.storage.links import how_to_allow
 from lance_nb.storage.registry import relative_uri

@@ -29,7 +29,6 @@ from contextlib import suppress
 from typing import Any, ClassVar, cast
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.session import Session as OpenedSession
 from lance_nb.errors import InvalidInputError, LanceError, NotFoundError
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.changes.change_page import (
@@ -58,6 +57,7 @@ from lance_nb.explorer.session import (
 from lance_nb.explorer.source import Source, compared_source
 from lance_nb.explorer.version_refs import open_source
 from lance_nb.explorer.widget import LanceWidget
+from lance_nb.session.session import Session as OpenedSession
 from lance_nb.table.diff import Diff
 
 MAX_NEAR = 32

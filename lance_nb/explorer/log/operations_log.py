@@ -25,13 +25,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lance_nb.dataset import LanceDataset, provenance
+from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
 from lance_nb.explorer.log.undo import NoUndo, Undo, Undone
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.refs.ref_list import Place
 from lance_nb.explorer.refs.ref_preview import Code
+from lance_nb.session import provenance
 
 MAX_ENTRIES = 200
 MAX_SHOWN = 50

@@ -29,7 +29,7 @@ from lance_nb.explorer.refs.ref_list import NOTE, Place
 from lance_nb.explorer.refs.ref_preview import Code, change_code
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.verbs.branch_merging import MergePlan
+    from lance_nb.merging.branch_merging import MergePlan
 
 
 class Undo(Protocol):

@@ -40,17 +40,17 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.code_lines import PYTHON_ONLY, can_be_listed, magic, offered
-from lance_nb.dataset.verbs.branch_merging import MergePlan
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.refs.ref_list import Place
 from lance_nb.explorer.refs.ref_preview import Code, opened
 from lance_nb.explorer.source import Source
 from lance_nb.explorer.version_refs import MAIN, place_word
+from lance_nb.merging.branch_merging import MergePlan
+from lance_nb.merging.choices import row_text
+from lance_nb.merging.conflicts import ROWS, MergeConflict, pair_table
+from lance_nb.merging.merge_base import Step
+from lance_nb.merging.row_replay import ConflictCell, ConflictCells
 from lance_nb.table.refs import Target
-from lance_nb.transactions.branch_merge.choices import row_text
-from lance_nb.transactions.branch_merge.conflicts import ROWS, MergeConflict, pair_table
-from lance_nb.transactions.branch_merge.merge_base import Step
-from lance_nb.transactions.branch_merge.row_replay import ConflictCell, ConflictCells
 from lance_nb.transactions.operation import operation_name
 
 MAX_STEPS = 40

@@ -31,7 +31,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.branch_merging import MergePlan
 from lance_nb.errors import (
     CommitConflictError,
     InvalidInputError,
@@ -54,9 +53,10 @@ from lance_nb.explorer.refs.ref_list import Place
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session
 from lance_nb.explorer.source import writable_dataset
 from lance_nb.format.merge_record import FAST_FORWARD
-from lance_nb.transactions.branch_merge.choices import VALUE, CellChoice
-from lance_nb.transactions.branch_merge.conflicts import FAIL, KEYS, ROWS
-from lance_nb.transactions.cell_values import hand_value
+from lance_nb.merging.branch_merging import MergePlan
+from lance_nb.merging.choices import VALUE, CellChoice
+from lance_nb.merging.conflicts import FAIL, KEYS, ROWS
+from lance_nb.writing.cell_values import hand_value
 
 MAX_MESSAGE = 2000
 MAX_KEYS = 500

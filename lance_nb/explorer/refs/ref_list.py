@@ -41,7 +41,7 @@ from lance_nb.errors import InvalidInputError, LanceError, NotFoundError, RefNot
 from lance_nb.explorer import text
 from lance_nb.explorer.source import Source, writable_dataset
 from lance_nb.explorer.version_refs import MAIN
-from lance_nb.transactions.branch_merge.pins import KEEPS, MADE_FOR, pin_of
+from lance_nb.writing.pins import KEEPS, MADE_FOR, pin_of
 
 if TYPE_CHECKING:
     from lance_nb.dataset import LanceDataset

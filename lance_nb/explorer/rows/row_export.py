@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from lance_nb.code_lines import magic, offered
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.exporting import batch_rows, size_of
 from lance_nb.dataset.table_files import write_file
-from lance_nb.dataset.verbs.exporting import batch_rows, size_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.rows.row_order import MAX_ORDERED, Progress, SortedRows, SortOrder

@@ -29,10 +29,10 @@ from lance_nb.table.retention import auto_cleanup_policy
 
 if TYPE_CHECKING:
     from lance_nb.dataset import LanceDataset
-    from lance_nb.dataset.verbs.stage_preview import StagePreview
     from lance_nb.explorer.stage.edit_forms import EditForm
-    from lance_nb.transactions.branch_writer import BranchDeletion
-    from lance_nb.transactions.cleanup import CleanupExplanation
+    from lance_nb.writing.branch_writer import BranchDeletion
+    from lance_nb.writing.cleanup import CleanupExplanation
+    from lance_nb.writing.stage_preview import StagePreview
 
 TYPED_VERSIONS = 10
 TYPED_BYTES = 10**9
@@ -280,7 +280,7 @@ def review_of_auto_cleanup(dataset: LanceDataset) -> ActReview | None:
 
     None if there is none. ``dataset`` is the version that the commit was planned on.
     """
-    from lance_nb.dataset.verbs import maintenance  # needed by few datasets
+    from lance_nb.writing import maintenance  # needed by few datasets
 
     try:
         newest = dataset.checkout_version((dataset.branch, None))

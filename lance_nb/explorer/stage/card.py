@@ -35,8 +35,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lance_nb import spark
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.stage_preview import Meeting, StagePreview
-from lance_nb.dataset.verbs.staging import Stage
+from lance_nb.dataset.staging import Stage
 from lance_nb.errors import (
     CancelledError,
     CommitConflictError,
@@ -65,9 +64,10 @@ from lance_nb.explorer.stage.edit_execution import (
 )
 from lance_nb.explorer.stage.edit_forms import COORDINATES, EDITS, IN_CODE, EditForm
 from lance_nb.explorer.stage.row_sources import Namespace
+from lance_nb.writing.stage_preview import Meeting, StagePreview
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.verbs.checking import StagedCheck
+    from lance_nb.dataset.checks.checking import StagedCheck
     from lance_nb.spark.plan import Plan
 
 

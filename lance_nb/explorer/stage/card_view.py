@@ -36,8 +36,6 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
-from lance_nb.dataset import provenance
-from lance_nb.dataset.verbs.stage_preview import Meeting, StagePreview
 from lance_nb.errors import LanceError
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.checks.version_checks import gate_code, outcome_json, sample_json
@@ -58,7 +56,9 @@ from lance_nb.explorer.stage.edit_forms import (
 )
 from lance_nb.explorer.stage.row_sources import STREAMED
 from lance_nb.format.expectations import ConfiguredExpectations
-from lance_nb.transactions.cell_edits import CellConflict
+from lance_nb.session import provenance
+from lance_nb.writing.cell_edits import CellConflict
+from lance_nb.writing.stage_preview import Meeting, StagePreview
 
 # What reads a file of rows, by its ending: as table_files does.
 _READERS = {

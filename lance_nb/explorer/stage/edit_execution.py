@@ -6,7 +6,7 @@ the edits of a stage. Everything else is done in this process with the verbs of 
 are upserts, compactions and columns that run here, because these report their progress by rows.
 
 Limits: an upsert that runs elsewhere holds its rows in memory.
-Source: lance_nb.dataset.verbs.staging, lance_nb.spark (``run_edits``), lance_nb.spark.run
+Source: lance_nb.dataset.staging, lance_nb.spark (``run_edits``), lance_nb.spark.run
 (``choose``), lance_nb.spark.sessions.
 """
 
@@ -20,10 +20,7 @@ import pyarrow as pa
 
 from lance_nb import spark
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import deleting, schema_evolution, updating
-from lance_nb.dataset.verbs.column_values import values_of
-from lance_nb.dataset.verbs.input_data import fitted
-from lance_nb.dataset.verbs.staging import Stage
+from lance_nb.dataset.staging import Stage
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer import text
 from lance_nb.explorer import version_refs as refs
@@ -35,6 +32,9 @@ from lance_nb.explorer.stage.row_sources import (
     is_spark_frame,
     streamed_source,
 )
+from lance_nb.writing import deleting, schema_evolution, updating
+from lance_nb.writing.column_values import values_of
+from lance_nb.writing.input_data import fitted
 
 if TYPE_CHECKING:
     from lance_nb.spark.plan import Plan

@@ -22,10 +22,10 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.display import ipython_shell
 from lance_nb.dataset.table_files import READERS, read_file
-from lance_nb.dataset.verbs.input_data import is_frame
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
 from lance_nb.explorer.version_refs import open_source
+from lance_nb.writing.input_data import is_frame
 
 MAX_VARIABLES = 50
 STREAMED = (".parquet", ".arrow", ".feather", ".ipc")

@@ -17,8 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.stage_preview import StagePreview
-from lance_nb.dataset.verbs.staging import Stage
+from lance_nb.dataset.staging import Stage
 from lance_nb.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -41,7 +40,8 @@ from lance_nb.explorer.stage.card import (
 from lance_nb.explorer.stage.card_view import code_of, title_of
 from lance_nb.explorer.stage.edit_forms import EDITS, IN_CODE, EditForm
 from lance_nb.explorer.stage.row_sources import Namespace
-from lance_nb.transactions.branch_merge.choices import CellChoice
+from lance_nb.merging.choices import CellChoice
+from lance_nb.writing.stage_preview import StagePreview
 
 MAX_CARDS = 50
 KEPT_DONE = 5

@@ -39,7 +39,7 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.staging import Stage
+from lance_nb.dataset.staging import Stage
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.explorer import text
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words

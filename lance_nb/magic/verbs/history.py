@@ -40,7 +40,7 @@ from lance_nb.magic.verb import (
 )
 
 if TYPE_CHECKING:
-    from lance_nb.dataset.verbs.bisecting import Bisection
+    from lance_nb.dataset.bisecting import Bisection
     from lance_nb.table.diff import Diff
     from lance_nb.table.history import VersionInfo
 

@@ -49,7 +49,7 @@ from lance_nb.spark.types import readable_schema, spark_schema, to_spark
 if TYPE_CHECKING:
     from lance_nb.spark.source.scan import ChangePart, ChangePlan
     from lance_nb.spark.source.sink import SourceWrite
-    from lance_nb.transactions.staged import Addition
+    from lance_nb.writing.staged import Addition
 
 # Set by Spark's StreamExecution for the jobs of a query: the id in the metadata of its checkpoint.
 _QUERY_ID = "sql.streaming.queryId"

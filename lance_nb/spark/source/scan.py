@@ -35,7 +35,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import deleting
 from lance_nb.errors import InvalidInputError, NotSupportedError, VersionNotFoundError
 from lance_nb.spark.plan import (
     TASK_BYTES,
@@ -52,6 +51,7 @@ from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.writing import deleting
 
 CORES = 8
 """How many cores a data source reads for: PySpark does not tell it how many there are."""

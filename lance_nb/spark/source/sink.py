@@ -23,9 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.dataset.session import Session
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, SchemaMismatchError
 from lance_nb.format.schema import Schema
+from lance_nb.session.session import Session
 from lance_nb.shown_text import visible
 from lance_nb.spark.plan import Label, PinnedVersion, Plan
 from lance_nb.spark.row_writer import RowWriter, WriteSettings

@@ -2,7 +2,7 @@
 
 New values come from SQL expressions, or from a function of record batches. A function is sent to
 the workers by cloudpickle, so one that is defined in a notebook arrives too.
-Source: lance_nb.dataset.verbs.schema_evolution; ``LanceDataset.alter_columns`` of pylance 14.0.2.
+Source: lance_nb.writing.schema_evolution; ``LanceDataset.alter_columns`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import schema_evolution
-from lance_nb.dataset.verbs.column_values import CastColumns, options_of, values_of
-from lance_nb.dataset.verbs.schema_evolution import FragmentValues, look, null_fields
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
@@ -31,10 +28,13 @@ from lance_nb.spark.plan import (
     select_fragments,
 )
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.column_rewrite import write_columns
 from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.schema_change import Alteration, extend_schema, preserves_nullability
-from lance_nb.transactions.staged import StagedWrite
+from lance_nb.writing import schema_evolution
+from lance_nb.writing.column_rewrite import write_columns
+from lance_nb.writing.column_values import CastColumns, options_of, values_of
+from lance_nb.writing.schema_evolution import FragmentValues, look, null_fields
+from lance_nb.writing.staged import StagedWrite
 
 Values = Mapping[str, str] | Callable[[pa.RecordBatch], pa.RecordBatch]
 

@@ -21,9 +21,9 @@ import pyarrow as pa
 from lance_nb.arrow_casts import cast_array
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
-from lance_nb.dataset.opening import destination
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from lance_nb.format.fragment import Fragment
+from lance_nb.session.opening import destination
 from lance_nb.shown_text import without_url_secrets
 from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, fragment_groups, select_fragments
 from lance_nb.spark.row_writer import (
@@ -42,7 +42,7 @@ from lance_nb.spark.tasks.source_files import (
     partition_fields,
     partition_values,
 )
-from lance_nb.transactions.staged import Addition
+from lance_nb.writing.staged import Addition
 
 SourcePath = str | os.PathLike[str]
 Source = SourcePath | Sequence[SourcePath] | LanceDataset

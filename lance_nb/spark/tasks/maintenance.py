@@ -12,7 +12,7 @@ Clone: tasks copy files; the commit writes the first version of the copy, and un
 is no dataset. A retried task replaces the files that it has copied. Tags, branches and older
 versions are not copied, as in ``LanceDataset.deep_clone``.
 
-Source: lance_nb.dataset.verbs.indexing, lance_nb.transactions.cloning,
+Source: lance_nb.writing.indexing, lance_nb.writing.cloning,
 lance_nb.table.data_statistics.
 """
 
@@ -27,14 +27,11 @@ from typing import Any
 import numpy as np
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.session import open_session
-from lance_nb.dataset.verbs import compaction, indexing
-from lance_nb.dataset.verbs.branching import clone_places
-from lance_nb.dataset.verbs.indexing import Wanted
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.building import ProgressCallback
+from lance_nb.session.session import open_session
 from lance_nb.spark.location import Location
 from lance_nb.spark.plan import (
     TASK_BYTES,
@@ -50,11 +47,14 @@ from lance_nb.storage.registry import open_store, relative_uri
 from lance_nb.table.data_statistics import DataStatistics, FieldStatistics, data_statistics
 from lance_nb.table.refs import Target
 from lance_nb.transactions.checksum_records import CopiedSums
-from lance_nb.transactions.cloning import FileCopy, commit_clone, copy_file, files_to_copy
 from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.compaction import CompactionOptions, CompactionTask, Rewritten
 from lance_nb.transactions.environment import Environment
-from lance_nb.transactions.staged import StagedWrite
+from lance_nb.writing import compaction, indexing
+from lance_nb.writing.branching import clone_places
+from lance_nb.writing.cloning import FileCopy, commit_clone, copy_file, files_to_copy
+from lance_nb.writing.compaction_plan import CompactionOptions, CompactionTask, Rewritten
+from lance_nb.writing.indexing import Wanted
+from lance_nb.writing.staged import StagedWrite
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import deleting, updating
 from lance_nb.spark.plan import (
     TASK_BYTES,
     PinnedVersion,
@@ -30,8 +29,9 @@ from lance_nb.spark.plan import (
 from lance_nb.table.computed_columns import shape_of
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.row_level import KINDS, Compared, Page, RowLevel
-from lance_nb.transactions.deletion_plan import DeletionPlan
-from lance_nb.transactions.row_rewrite import RowRewrite
+from lance_nb.writing import deleting, updating
+from lance_nb.writing.deletion_plan import DeletionPlan
+from lance_nb.writing.row_rewrite import RowRewrite
 
 
 @dataclass(frozen=True, slots=True)

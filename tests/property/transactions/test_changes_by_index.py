@@ -12,7 +12,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset.dataset import LanceDataset
 from lance_nb.indices import search as index_search
-from lance_nb.transactions import merge_insert_join
+from lance_nb.writing import merge_insert_join
 
 NUM_ROWS = 240
 SCALE = float(os.environ.get("LANCE_NB_TEST_SCALE", "1"))

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 import lance_nb
-from lance_nb.dataset import LanceDataset, base_paths
+from lance_nb.dataset import LanceDataset
+from lance_nb.session import base_paths
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Ref
 from tests.golden.copies import NAMES, copy_to_folder, copy_to_memory
+from tests.support.written_tables import ROWS, files, make, rows, uri
+
+__all__ = ["ROWS", "files", "make", "rows", "uri"]
 
 
 @pytest.fixture(scope="session")

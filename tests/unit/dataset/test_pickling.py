@@ -22,7 +22,6 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.public_location import PublicLocation
 from lance_nb.errors import (
     DatasetNotFoundError,
     InvalidInputError,
@@ -31,6 +30,7 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 from lance_nb.file.opening import open_data_file
+from lance_nb.session.public_location import PublicLocation
 from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage import meter
 

@@ -12,8 +12,8 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset import provenance as hook
 from lance_nb.magic.provenance import SESSION_NAME, Provenance, code_hash, running_cell
+from lance_nb.session import provenance as hook
 
 ROWS = pa.table({"a": [1, 2]})
 _NUMBERS = iter(range(1000))

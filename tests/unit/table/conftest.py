@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.dataset import base_paths
+from lance_nb.session import base_paths
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Ref
 from lance_nb.table.snapshot import Snapshot

@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from lance_nb.dataset.session import Session
 from lance_nb.format.feature_flags import V2_FORMAT
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import DataStorageFormat, Manifest
 from lance_nb.format.schema import Schema
+from lance_nb.session.session import Session
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import storage_version
 from tests.golden.opening import WatchedStore

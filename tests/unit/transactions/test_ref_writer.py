@@ -24,7 +24,6 @@ from lance_nb.storage.memory import MemoryStore
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.transactions import ref_writer
-from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.ref_writer import (
     TagWriter,
@@ -34,6 +33,7 @@ from lance_nb.transactions.ref_writer import (
     ordered_tags,
     replace_record,
 )
+from lance_nb.writing.branch_writer import BranchWriter
 from tests.support.committing import START_NS, Table
 from tests.support.faulty_store import Fault, FaultyStore, on
 

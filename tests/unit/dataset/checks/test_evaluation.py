@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.dataset import LanceDataset, base_paths
+from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.checks import evaluation
 from lance_nb.dataset.checks.result import CheckOutcome
 from lance_nb.errors import (
@@ -21,6 +21,7 @@ from lance_nb.errors import (
     NotSupportedError,
     PredicateError,
 )
+from lance_nb.session import base_paths
 
 Make = Callable[..., LanceDataset]
 

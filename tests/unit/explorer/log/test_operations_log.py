@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 import lance_nb
-from lance_nb.dataset import LanceDataset, provenance
+from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.log import operations_log
 from lance_nb.explorer.log.operations_log import MAX_ENTRIES, OperationsLog, operations_log_of
@@ -19,6 +19,7 @@ from lance_nb.explorer.refs.widget import RefsManager
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.stage.card import Card, ProgressReporter
 from lance_nb.explorer.stage.staging_area import StagingArea
+from lance_nb.session import provenance
 
 Add = Callable[..., Card]
 Newest = Callable[[], LanceDataset]

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs import staging
+from lance_nb.dataset import LanceDataset, staging
 from lance_nb.errors import CancelledError, CommitStateUnknownError, InvalidInputError
 from lance_nb.explorer.stage.card import COMMITTED, UNKNOWN, Card, ProgressReporter
 from lance_nb.explorer.stage.card_view import card_json

@@ -1,0 +1,1 @@
+"""An open dataset: its location and stores, its caches, and the version that a reference means."""

@@ -1,0 +1,372 @@
+"""Rows with new values: written again at the end of the dataset, deleted where they were.
+
+Matching rows are read in windows, the columns that change are computed, and the rows stream into
+new data files. With stable row ids the new fragments have the ids of their rows. Payloads of blobs
+that stay the same are copied from file to file.
+
+``columns_are_cheaper`` estimates which is cheaper: writing rows anew, or some columns of all rows.
+Whole rows cost the width of a row for every row that changes, columns their own width for every row
+of the fragments; both are read and written. Widths are those of the stored columns of one fragment,
+payloads of blobs included.
+
+Limits: memory holds one window. The estimate is from one fragment and leaves out what moved rows
+cost later reads (deletions, small fragments, rows that no index covers).
+Source: message ``Transaction.Update`` of lance.table, mode REWRITE_ROWS; ``LanceDataset.update`` of
+pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.arrow_casts import with_items
+from lance_nb.encodings.arrow_parts import one_array
+from lance_nb.encodings.kernels.memory import to_integers
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, PredicateError
+from lance_nb.format.blob_fields import holds_blobs, is_blob
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.format.fragment import Fragment, RowIdMeta
+from lance_nb.format.row_sequences import RowIdSegments
+from lance_nb.format.schema import Schema
+from lance_nb.table.blob_copies import BlobCopies
+from lance_nb.table.blob_scan import rows_with_payloads
+from lance_nb.table.computed_columns import Shape, shape_of
+from lance_nb.table.data_statistics import payload_bytes, payload_rows
+from lance_nb.table.filtered_scan import RowChoice, Selected, quoted, select_rows, selected_table
+from lance_nb.table.fragment_reader import columns_of, open_file
+from lance_nb.table.projection import ROW_ID, Projection, project
+from lance_nb.table.scan import row_addresses, window_rows
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
+from lance_nb.writing.column_rewrite import ColumnRewrite, Touched, rewrite_columns
+from lance_nb.writing.deletion_plan import DeletionPlan, deletion_of
+from lance_nb.writing.fragment_writer import FragmentWriter, WriteOptions, copying
+
+SAVED_BYTES_MIN = 4 * 1024 * 1024
+"""What columns must save: below, rows are rewritten, as pylance does."""
+
+
+def columns_are_cheaper(
+    snapshot: Snapshot, touched: Sequence[tuple[Fragment, int]], part: Schema
+) -> bool:
+    """Compare, for the number of rows that change in each fragment and the columns that do."""
+    changing = sum(count for _, count in touched)
+    if not changing:
+        return False
+    stored = sum(max(fragment.physical_rows, 1) for fragment, _ in touched)
+    whole, some = _widths(snapshot, touched[0][0], part)
+    return changing * whole > stored * some + SAVED_BYTES_MIN / 2
+
+
+def _widths(snapshot: Snapshot, fragment: Fragment, part: Schema) -> tuple[float, float]:
+    """Return the stored bytes per row of the fragment, and of the columns of ``part`` in it."""
+    field_ids = {field.id for field in part.walk()}
+    whole = some = 0
+    for file in fragment.files:
+        live = {column: field for field, column in columns_of(fragment, file).items()}
+        for page in open_file(snapshot, fragment, file).list_pages():
+            field = live.get(page.column)
+            if field is not None:
+                size = page.size_bytes or 0
+                whole += size
+                some += size if field in field_ids else 0
+    for blob, size in payload_bytes(snapshot, fragment).items():
+        whole += size
+        some += size if blob in field_ids else 0
+    rows = max(fragment.physical_rows, 1)
+    return whole / rows, some / rows
+
+
+Updates = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RowRewrite:
+    """Rows that move: where they are deleted, and the fragments that hold them with new values.
+
+    ``fields`` are the ids of the fields that got new values.
+    """
+
+    deletion: DeletionPlan
+    fragments: tuple[Fragment, ...]
+    fields: tuple[int, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that change."""
+        return self.deletion.num_rows
+
+
+def _no_progress(num_rows: int) -> None:
+    """Tell nobody how many rows are done."""
+
+
+def rewrite_rows(
+    snapshot: Snapshot,
+    updates: Updates,
+    choice: RowChoice,
+    options: WriteOptions,
+    touched: Sequence[Touched] | None = None,
+    *,
+    progress: Callable[[int], None] = _no_progress,
+) -> RowRewrite:
+    """Write the chosen rows again, with values from SQL expressions.
+
+    ``touched``: the rows, if they have been looked for already. ``progress`` is called with numbers
+    of rows that have been written. Raises ColumnNotFoundError, InvalidInputError, PredicateError,
+    NotSupportedError; no file remains then.
+    """
+    schema = snapshot.manifest.schema
+    check_updates(schema, updates)
+    change = _Change(snapshot, shape_of(schema, dict(updates), payloads=True))
+    every = project(schema, None, [ROW_ID])
+    if touched is None:
+        rows = select_rows(snapshot, choice, every)
+    else:
+        rows = _in_windows(snapshot, touched, every)
+    text = "" if choice.filter is None else choice.filter.text
+    new_values = change.compute, tuple(updates)
+    return _written_again(
+        snapshot, change.parts(rows), new_values, options, text=text, progress=progress
+    )
+
+
+def rewrite_given(
+    snapshot: Snapshot,
+    names: Sequence[str],
+    touched: Sequence[Touched],
+    values: Callable[[Selected], pa.Table],
+    options: WriteOptions,
+    *,
+    progress: Callable[[int], None] = _no_progress,
+) -> RowRewrite:
+    """Write rows again, with values that the caller has for the columns ``names``.
+
+    ``values`` returns these columns for some of the rows. Raises NotSupportedError, StorageError;
+    no file remains then.
+    """
+    every = project(snapshot.manifest.schema, None, [ROW_ID])
+    rows = _in_windows(snapshot, touched, every)
+    return _written_again(
+        snapshot, rows, (values, tuple(names)), options, text="", progress=progress
+    )
+
+
+def _written_again(
+    snapshot: Snapshot,
+    rows: Iterable[Selected],
+    new_values: tuple[Callable[[Selected], pa.Table], tuple[str, ...]],
+    options: WriteOptions,
+    *,
+    text: str,
+    progress: Callable[[int], None],
+) -> RowRewrite:
+    """Write rows again; ``new_values`` gives the new values of the columns that it names."""
+    schema = snapshot.manifest.schema
+    every = project(schema, None, [ROW_ID])
+    copies = BlobCopies(snapshot)
+    deletions, ids = [], []
+    with FragmentWriter(schema, snapshot.locations.home, copying(options, copies)) as writer:
+        for fragment, windows in groupby(rows, key=lambda selection: selection.fragment):
+            offsets = []
+            for window in windows:
+                table = _changed_table(snapshot, every, window, new_values[0](window), copies)
+                ids.append(to_integers(one_array(table.column(ROW_ID))))
+                for batch in table.drop_columns([ROW_ID]).to_batches():
+                    writer.write(batch)
+                offsets.append(window.physical)
+                progress(len(window.physical))
+            deletions.append(deletion_of(snapshot, fragment, np.concatenate(offsets)))
+        fragments = writer.finish()
+    if snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
+        fragments = list(with_row_ids(fragments, ids))
+    return RowRewrite(
+        DeletionPlan(snapshot.version, text, tuple(deletions)),
+        tuple(fragments),
+        tuple(field.id for name in new_values[1] for field in schema.field(quoted([name])).walk()),
+    )
+
+
+def _changed_table(
+    snapshot: Snapshot, every: Projection, rows: Selected, changed: pa.Table, copies: BlobCopies
+) -> pa.Table:
+    """Read rows with their row ids, and put the values that were made for them in their places."""
+    table = selected_table(snapshot, every, rows)
+    if copies:
+        addresses = row_addresses(rows.fragment, rows.physical)
+        table = copies.table(table, addresses, without=changed.schema.names)
+    for name in changed.schema.names:
+        place = table.schema.get_field_index(name)
+        field = _written(snapshot, table.schema.field(place))
+        table = table.set_column(place, field, cast(changed.column(name), field))
+    return table
+
+
+def _in_windows(
+    snapshot: Snapshot, touched: Sequence[Touched], projection: Projection
+) -> Iterator[Selected]:
+    for fragment, rows in touched:
+        step = window_rows(snapshot, projection, fragment)
+        for start in range(0, rows.size, step):
+            part = rows[start : start + step]
+            yield Selected(fragment, part, part, {})
+
+
+def find_rows(snapshot: Snapshot, choice: RowChoice) -> list[Touched]:
+    """Return the chosen rows of every fragment that has any. Raises PredicateError."""
+    rows = select_rows(snapshot, choice, project(snapshot.manifest.schema, []))
+    return [
+        (fragment, np.concatenate([window.physical for window in windows]))
+        for fragment, windows in groupby(rows, key=lambda selection: selection.fragment)
+    ]
+
+
+def rewrite_values(
+    snapshot: Snapshot,
+    updates: Updates,
+    touched: Sequence[Touched],
+    options: WriteOptions,
+    *,
+    progress: Callable[[int], None] = _no_progress,
+) -> ColumnRewrite:
+    """Write the updated columns of all rows again, beside the others; rows stay where they are.
+
+    Raises as ``rewrite_rows`` does; no file remains then.
+    """
+    schema = snapshot.manifest.schema
+    check_updates(schema, updates)
+    part = updated_part(schema, updates)
+    change = _Change(snapshot, shape_of(schema, dict(updates), payloads=True))
+    rows_of = {fragment.id: rows for fragment, rows in touched}
+
+    def values(fragment: Fragment, first: int, last: int) -> pa.Table:
+        rows = rows_of[fragment.id][first:last]
+        table = change.values(Selected(fragment, rows, rows, {}), part.to_arrow())
+        progress(len(rows))
+        return table
+
+    return rewrite_columns(snapshot, part, touched, values, options)
+
+
+def updated_part(schema: Schema, updates: Updates) -> Schema:
+    """Return the columns that an update changes, in the order of the schema."""
+    return Schema(tuple(field for field in schema if field.name in updates), schema.metadata)
+
+
+def check_updates(schema: Schema, updates: Updates) -> None:
+    """Check that columns exist and that values are text. Raises InvalidInputError."""
+    if not updates:
+        raise InvalidInputError(
+            'no updates: give a column and an expression, {"price": "price * 2"}'
+        )
+    for name, text in updates.items():
+        if name not in schema.names:
+            raise ColumnNotFoundError(name, tuple(schema.names))
+        if not isinstance(text, str):
+            raise InvalidInputError(
+                f"the new value of {name!r} is an SQL expression, text, not {type(text).__name__}; "
+                f'write a string value in quotes: {{"{name}": "\'text\'"}}'
+            )
+
+
+def has_blobs(schema: Schema) -> bool:
+    """Return whether rows of the schema have payloads that sizes of data files do not show."""
+    return any(holds_blobs(field) for field in schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """How rows get their new values from expressions."""
+
+    snapshot: Snapshot
+    shape: Shape
+
+    def parts(self, windows: Iterable[Selected]) -> Iterator[Selected]:
+        """Cut windows where expressions see the bytes of blobs, so that these fit into memory."""
+        for window in windows:
+            step = None
+            if self.shape.reads_payloads:
+                names = self.shape.source.schema.names
+                step = payload_rows(self.snapshot, window.fragment, names, None)
+            for start in range(0, window.num_rows, step or max(window.num_rows, 1)):
+                yield window.part(start, start + (step or window.num_rows))
+
+    def compute(self, rows: Selected) -> pa.Table:
+        """Compute new values; expressions see the bytes of blobs."""
+        source = selected_table(self.snapshot, self.shape.source, rows)
+        if self.shape.reads_payloads:
+            addresses = row_addresses(rows.fragment, rows.physical).tolist()
+            (batch,) = source.combine_chunks().to_batches()
+            batch = rows_with_payloads(self.snapshot, batch, addresses)
+            source = pa.Table.from_batches([batch])
+        return self.shape.table(source)
+
+    def values(self, rows: Selected, target_schema: pa.Schema) -> pa.Table:
+        """Compute the new values of rows, in the types of ``target_schema``."""
+        changed = self.compute(rows)
+        fields = [_written(self.snapshot, field) for field in target_schema]
+        arrays = [cast(changed.column(field.name), field) for field in fields]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _written(snapshot: Snapshot, field: pa.Field) -> pa.Field:
+    """Return the form in which new values of a column are made: of blobs, their bytes."""
+    if is_blob(snapshot.manifest.schema.field(quoted([field.name]))):
+        return pa.field(field.name, pa.large_binary(), field.nullable)
+    return field
+
+
+def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """Return values in the type of a column; fractions are cut off.
+
+    Raises PredicateError for a value that does not fit.
+    """
+    if values.type == field.type:
+        return values
+    import pyarrow.compute as pc
+
+    options: Any = pc.CastOptions(
+        field.type, allow_float_truncate=True, allow_time_truncate=True, allow_decimal_truncate=True
+    )
+    try:
+        for chunk in values.chunks:
+            _check_integers(chunk, field.type)
+        return pc.cast(with_items(values, field.type), options=options)
+    except pa.ArrowException as exc:
+        raise PredicateError(f"the new value of {field.name!r} is no {field.type}: {exc}") from exc
+
+
+def _check_integers(values: pa.Array, type_: pa.DataType) -> None:
+    """Raise pyarrow.ArrowInvalid for floats that are too large for integers, or not a number.
+
+    Where Arrow may cut fractions off, it also lets such values become any integer.
+    """
+    import pyarrow.compute as pc
+
+    kinds = pa.types
+    if kinds.is_floating(values.type) and kinds.is_integer(type_):
+        pc.trunc(values).cast(type_)
+    elif hasattr(values.type, "value_field") and hasattr(type_, "value_field"):
+        _check_integers(values.flatten(), type_.value_type)
+    elif kinds.is_struct(values.type) and kinds.is_struct(type_):
+        for part, child in zip(values.type, values.flatten(), strict=True):
+            place = type_.get_field_index(part.name)
+            if place >= 0:
+                _check_integers(child, type_.field(place).type)
+
+
+def with_row_ids(fragments: list[Fragment], ids: list[np.ndarray]) -> Iterator[Fragment]:
+    """Give fragments the stable ids of their rows, which are in the order of the rows."""
+    row_ids = np.concatenate(ids) if ids else np.zeros(0, np.uint64)
+    start = 0
+    for fragment in fragments:
+        mine = row_ids[start : start + fragment.physical_rows].astype(np.uint64)
+        sequence = RowIdSegments.from_numpy(mine)
+        yield replace(fragment, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
+        start += fragment.physical_rows

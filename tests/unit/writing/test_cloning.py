@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from lance_nb.errors import (
+    DatasetAlreadyExistsError,
+    InvalidInputError,
+    StorageError,
+    VersionNotFoundError,
+)
+from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.storage.memory import MemoryStore
+from lance_nb.table.versions import load_latest
+from lance_nb.transactions.commit import commit
+from lance_nb.transactions.commit_options import CommitPlace
+from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.operations.create_index import CreateIndex
+from lance_nb.transactions.operations.delete import Delete
+from lance_nb.writing import cloning
+from lance_nb.writing.cloning import deep_clone, shallow_clone
+from tests.support.committing import Table, file_names
+from tests.support.faulty_store import Fault, FaultyStore, on
+
+DATA = bytes(range(256)) * 10
+
+
+def _source() -> Table:
+    """A dataset of two versions whose data files are there, one with a blob file beside it."""
+    table = Table()
+    first = table.create()
+    second = table.append(1, "blobs")
+    for name in {*file_names(first), *file_names(second)}:
+        table.inner.write(f"data/{name}", DATA)
+    table.inner.write("data/blobs/0101.blob", b"blob")
+    table.inner.write("data/unrelated.lance", b"no")
+    table.inner.write("data/unrelated/1.blob", b"no")
+    return table
+
+
+def _target() -> CommitPlace:
+    return CommitPlace.of(MemoryStore(uuid.uuid4().hex))
+
+
+def test_a_shallow_clone_refers_to_its_source():
+    source, target = _source(), _target()
+    made = shallow_clone(source.place, 2, target, source.options())
+    found = load_latest(target.root)
+    assert made.manifest == found
+    assert (found.version, found.branch) == (2, None)
+    assert [(one.id, one.path) for one in found.base_paths] == [(0, source.inner.uri)]
+    assert {file.base_id for one in found.fragments for file in one.files} == {0}
+    assert target.root.list_names("data") == []
+
+
+def test_a_deep_clone_has_every_file_it_needs_and_no_other(monkeypatch):
+    monkeypatch.setattr(cloning, "PIECE_BYTES", 1000)
+    source, target = _source(), _target()
+    seen = []
+    made = deep_clone(source.place, 2, target, source.options(), seen.append)
+    found = load_latest(target.root)
+    assert made.manifest == found
+    assert found.base_paths == ()
+    assert {file.base_id for one in found.fragments for file in one.files} == {None}
+    names = {one.name for one in target.root.list_recursive("data")}
+    assert names == {*file_names(made), "blobs/0101.blob"}
+    assert bytes(target.root.read("data/blobs.lance")) == DATA
+    assert (seen[-1].num_files, seen[-1].num_files_copied) == (3, 3)
+    assert seen[-1].bytes_copied == 2 * len(DATA) + 4
+
+
+def test_a_deep_clone_of_a_shallow_clone_fetches_the_files_from_where_they_are():
+    source, middle, target = _source(), _target(), _target()
+    shallow_clone(source.place, 2, middle, source.options())
+    with pytest.raises(InvalidInputError, match="allow_bases"):
+        deep_clone(middle, 2, target, source.options())
+    allowed = CommitPlace.of(middle.root, allow_bases=(source.inner.uri,))
+    deep_clone(allowed, 2, target, source.options())
+    assert load_latest(target.root).base_paths == ()
+    assert bytes(target.root.read("data/blobs.lance")) == DATA
+
+
+@pytest.mark.parametrize("clone", [shallow_clone, deep_clone])
+def test_a_dataset_that_is_there_is_not_overwritten(clone):
+    source, target = _source(), _source()
+    before = {one.name: one.size_bytes for one in target.inner.list_recursive("")}
+    with pytest.raises(DatasetAlreadyExistsError):
+        clone(source.place, 1, target.sound, source.options())
+    assert {one.name: one.size_bytes for one in target.inner.list_recursive("")} == before
+
+
+@pytest.mark.parametrize("clone", [shallow_clone, deep_clone])
+def test_a_version_that_is_not_there_is_reported(clone):
+    source, target = _source(), _target()
+    with pytest.raises(VersionNotFoundError):
+        clone(source.place, 9, target, source.options())
+    assert target.root.list_recursive("") == []
+
+
+def test_a_deep_clone_that_failed_is_no_dataset_and_can_be_repeated():
+    source = _source()
+    inner = MemoryStore(uuid.uuid4().hex)
+    failing = CommitPlace.of(FaultyStore(inner, on("create", "blobs", Fault.NO_SPACE)))
+    with pytest.raises(StorageError):
+        deep_clone(source.place, 2, failing, source.options())
+    assert inner.list_names("_versions") == []
+    assert deep_clone(source.place, 2, failing, source.options()).version == 2
+
+
+def test_a_file_that_two_fragments_share_is_copied_once():
+    source, target = _source(), _target()
+    shared = Fragment(0, (DataFile("blobs.lance", (0, 1), (0, 1), 2, 2, 100),), 10)
+    source.commit(source.transaction(2, Append((shared,))))
+    seen = []
+    deep_clone(source.place, 3, target, source.options(), seen.append)
+    assert len(seen) == 3
+
+
+def test_writing_on_a_clone_goes_on_behind_the_number_of_its_source():
+    source, target = _source(), _target()
+    shallow_clone(source.place, 2, target, source.options())
+    clone = Table(inner=target.root)
+    made = clone.commit(clone.appending(2, "new"))
+    assert made.version == 3
+    assert load_latest(source.inner).version == 2
+
+
+def test_deletion_files_and_indices_are_copied_too():
+    source, target = _source(), _target()
+    index = IndexMetadata("0f9c5c8e-7e2b-4b6d-9a46-1d9d5f6f6a11", "i", (0,), 2, b"")
+    fragment = load_latest(source.inner).fragments[0]
+    deletion = DeletionFile(2, 7, DeletionFileType.ARROW, 1)
+    changed = replace(fragment, deletion_file=deletion)
+    commit(source.place, source.transaction(2, Delete((changed,))), source.options())
+    commit(source.place, source.transaction(3, CreateIndex((index,))), source.options())
+    source.inner.write(deletion.location(fragment.id), b"deleted")
+    for name in ("page_data.lance", "deep/x.bin"):
+        source.inner.write(f"_indices/{index.uuid}/{name}", name.encode())
+
+    deep_clone(source.place, 4, target, source.options())
+
+    for path in (
+        deletion.location(fragment.id), f"_indices/{index.uuid}/page_data.lance",
+        f"_indices/{index.uuid}/deep/x.bin",
+    ):  # fmt: skip
+        assert bytes(target.root.read(path)) == bytes(source.inner.read(path))
+
+
+def test_a_copy_that_fails_leaves_no_part_of_its_file():
+    source = MemoryStore(uuid.uuid4().hex)
+    source.write("data/x.lance", DATA)
+    target = MemoryStore(uuid.uuid4().hex)
+    failing = FaultyStore(source, on("read_range", "", Fault.ERROR_BEFORE))
+    with pytest.raises(StorageError):
+        cloning.copy_file(failing, "data/x.lance", target, "data/y.lance")
+    assert target.list_recursive("") == []
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 7, len(DATA), 1 << 20])
+def test_a_file_is_copied_in_pieces(piece_bytes: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cloning, "PIECE_BYTES", piece_bytes)
+    source, target = (MemoryStore(uuid.uuid4().hex) for _ in range(2))
+    for data in (DATA[:50], b""):
+        source.write("x", data)
+        assert cloning.copy_file(source, "x", target, "y") == len(data)
+        assert bytes(target.read("y")) == data

@@ -1,0 +1,160 @@
+"""Rows of the source, and rows as an upsert writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.table.blob_copies import BlobCopies
+from lance_nb.writing.merge_insert_source import RowMaker, SourceRows, windows
+
+TABLE = pa.table({"id": range(1000), "name": [f"n{i}" if i % 5 else None for i in range(1000)]})
+ROWS = np.array([999, 0, 500, 500, 3], np.int64)
+
+
+def reader(rows_per_batch: int = 10) -> pa.RecordBatchReader:
+    return TABLE.to_reader(rows_per_batch)
+
+
+@pytest.mark.parametrize("memory_bytes", [None, 0, 4000, 1 << 30])
+def test_rows_come_by_number_in_any_order(tmp_path: Path, memory_bytes: int | None) -> None:
+    with SourceRows(reader(), memory_bytes, str(tmp_path)) as source:
+        assert bool(list(tmp_path.iterdir())) is (memory_bytes in {0, 4000})
+        assert source.num_rows == 1000
+        assert source.take(ROWS, ["name", "id"]).equals(TABLE.select(["name", "id"]).take(ROWS))
+        assert source.columns(["id"]).equals(TABLE.select(["id"]))
+        assert source.take(np.zeros(0, np.int64), ["id"]).num_rows == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_of_several_batches_are_put_back_in_order(tmp_path: Path) -> None:
+    large = pa.concat_tables([TABLE] * 200)
+    with SourceRows(large.to_reader(50_000), 1, str(tmp_path)) as source:
+        rows = np.random.default_rng(1).permutation(large.num_rows)[:5000]
+        assert source.take(rows, ["id"]).equals(large.select(["id"]).take(rows))
+        assert source.row_bytes > 8
+
+
+def test_a_source_that_breaks_leaves_no_file(tmp_path: Path) -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield from TABLE.to_batches(100)
+        raise KeyboardInterrupt
+
+    batches = pa.RecordBatchReader.from_batches(TABLE.schema, broken())
+    with pytest.raises(KeyboardInterrupt):
+        SourceRows(batches, 0, str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_source_has_its_schema() -> None:
+    with SourceRows(TABLE.slice(0, 0).to_reader()) as source:
+        assert source.num_rows == 0
+        assert source.columns(["name"]).schema.names == ["name"]
+
+
+_NUMBERS = count()
+INNER = pa.struct([("x", pa.int64()), ("t", pa.struct([("y", pa.int64()), ("z", pa.string())]))])
+SCHEMA = pa.schema(
+    [("k", pa.int64()), ("a", pa.string()), ("s", INNER), ("l", pa.list_(pa.int32()))]
+)
+OLD = [
+    {"k": 0, "a": "p", "s": {"x": 1, "t": {"y": 2, "z": "u"}}, "l": [1]},
+    {"k": 1, "a": "q", "s": None, "l": None},
+    {"k": 2, "a": None, "s": {"x": 3, "t": None}, "l": [2, 3]},
+]
+
+
+def made(source: pa.Table, rows: list[int], old: list[int] | None) -> list[dict[str, Any]]:
+    """Return rows of the source, matched with rows of the target, or inserted."""
+    uri = f"memory://merge-rows/{next(_NUMBERS)}"
+    target = lance_nb.write_dataset(pa.Table.from_pylist(OLD, SCHEMA), uri)
+    snapshot = target._snapshot
+    with SourceRows(source.to_reader()) as given:
+        maker = RowMaker.of(snapshot, given, snapshot.manifest.schema, BlobCopies(snapshot))
+        wanted = np.array(rows, np.int64)
+        if old is None:
+            table = maker.inserted(wanted)
+        else:
+            place = np.array(old, np.int64)
+            table = maker.updated(snapshot.manifest.fragments[0], place, wanted)
+    assert table.schema.types == SCHEMA.types
+    assert table.schema.names == SCHEMA.names
+    table.validate(full=True)
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
+
+
+def of(kind: pa.Schema, *rows: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), kind)
+
+
+WHOLE = {"k": 7, "a": "w", "s": {"x": 8, "t": {"y": 9, "z": "v"}}, "l": [4]}
+
+
+def test_a_source_with_every_column_reads_nothing_of_the_target() -> None:
+    source = of(SCHEMA, WHOLE, OLD[1])
+    assert made(source, [1, 0], [0, 2]) == [OLD[1], WHOLE]
+    assert made(source, [0], None) == [WHOLE]
+
+
+def test_columns_that_the_source_lacks_stay_or_are_null() -> None:
+    source = of(pa.schema([SCHEMA.field("l"), SCHEMA.field("k")]), {"k": 0, "l": [9]}, {"k": 2})
+    assert made(source, [0, 1], [0, 2]) == [
+        OLD[0] | {"l": [9]}, {"k": 2, "a": None, "s": OLD[2]["s"], "l": None},
+    ]  # fmt: skip
+    assert made(source, [1], None) == [{"k": 2, "a": None, "s": None, "l": None}]
+
+
+def test_fields_that_a_struct_lacks_stay_or_are_null() -> None:
+    part = pa.struct([("t", pa.struct([("z", pa.string())]))])
+    source = of(
+        pa.schema([("k", pa.int64()), ("s", part)]),
+        {"k": 0, "s": {"t": {"z": "new"}}}, {"k": 1, "s": {"t": {"z": "n"}}}, {"k": 2, "s": None},
+    )  # fmt: skip
+    assert [row["s"] for row in made(source, [0, 1, 2], [0, 1, 2])] == [
+        {"x": 1, "t": {"y": 2, "z": "new"}},
+        {"x": None, "t": {"y": None, "z": "n"}},
+        None,
+    ]
+    assert [row["s"] for row in made(source, [1, 2], None)] == [
+        {"x": None, "t": {"y": None, "z": "n"}},
+        None,
+    ]
+
+
+def test_fields_in_another_order_are_the_same_fields() -> None:
+    other = pa.struct(
+        [("t", pa.struct([("z", pa.string()), ("y", pa.int64())])), ("x", pa.int64())]
+    )
+    source = of(
+        pa.schema(
+            [("s", other), ("l", pa.list_(pa.int32())), ("a", pa.string()), ("k", pa.int64())]
+        ),
+        WHOLE,
+    )
+    assert made(source, [0], [1]) == [WHOLE]
+
+
+@pytest.mark.parametrize(
+    ("count", "row_bytes", "sizes"),
+    [
+        (0, 1.0, []),
+        (10, 1.0, [10]),
+        ((1 << 16) + 1, 0.0, [1 << 16, 1]),
+        (5000, float(32 << 20), [1024] * 4 + [904]),
+        (10_000, float((32 << 20) // 4000), [4000, 4000, 2000]),
+    ],
+)
+def test_windows_hold_32_mb_and_1024_to_65536_rows(
+    count: int, row_bytes: float, sizes: list[int]
+) -> None:
+    found = windows(count, row_bytes)
+    assert [stop - start for start, stop in found] == sizes
+    assert [start for start, _ in found] == [0, *(stop for _, stop in found)][: len(found)]
