@@ -571,13 +571,15 @@ class _RestCatalog:
         except HTTPError as error:
             with error:
                 if error.code == 404:
-                    raise DatasetNotFoundError(place, "the server knows no such object") from None
+                    raise DatasetNotFoundError(
+                        place, "the server has no object of this name"
+                    ) from None
                 reason = self._without_secrets(f"{error.code} {error.reason}")
                 raise StorageError(place, f"the server answered {reason}") from None
         except (OSError, HTTPException) as error:
             # Without the cause: it and its own causes quote the server, which may repeat a header.
             reason = self._without_secrets(str(error))
-            raise StorageError(place, f"the server cannot be asked: {reason}") from None
+            raise StorageError(place, f"the server cannot be reached: {reason}") from None
         if len(text) > ANSWER_BYTES_MAX:
             raise CorruptFileError(
                 place,

@@ -157,9 +157,11 @@ def selection_of(args: Mapping[str, Any], query: RowQuery) -> Selection:
     """Take a selection from the arguments of a request. Raises InvalidInputError."""
     ranges, columns = args.get("ranges"), args.get("columns", [])
     if not isinstance(ranges, list) or len(ranges) > MAX_RANGES:
-        raise InvalidInputError(f"ranges must be a list of up to {MAX_RANGES} pairs")
+        raise InvalidInputError(
+            f"ranges must be a list of at most {MAX_RANGES} pairs (first row, row after the last)"
+        )
     if not isinstance(columns, list) or len(columns) > MAX_RANGES:
-        raise InvalidInputError(f"columns must be a list of up to {MAX_RANGES} positions")
+        raise InvalidInputError(f"columns must be a list of at most {MAX_RANGES} column positions")
     places = sorted(
         {integer({"column": column}, "column", low=0, high=MAX_COUNT) for column in columns}
     )

@@ -43,13 +43,13 @@ class PageMetadata:
     def layout(self) -> encodings21.PageLayout:
         """Parse the page layout. Raises NotSupportedError for another kind of encoding."""
         if self.encoding_url != PAGE_LAYOUT_URL:
-            raise NotSupportedError(f"page encoding {self.encoding_url!r} is not known")
+            raise NotSupportedError(f"page encoding {self.encoding_url!r} is not supported")
         return encodings21.PageLayout.FromString(self.encoding)
 
     def array_encoding(self) -> encodings.ArrayEncoding:
         """Parse the array encoding. Raises NotSupportedError for another kind, CorruptFileError."""
         if self.encoding_url != ARRAY_ENCODING_URL:
-            raise NotSupportedError(f"page encoding {self.encoding_url[:80]!r} is not known")
+            raise NotSupportedError(f"page encoding {self.encoding_url[:80]!r} is not supported")
         try:
             return encodings.ArrayEncoding.FromString(self.encoding)
         except DecodeError as exc:

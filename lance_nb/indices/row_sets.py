@@ -100,10 +100,14 @@ def set64_rows(data: bytes | memoryview, path: str) -> U64s:
     """Read a portable 64-bit Roaring bitmap. Raises CorruptFileError."""
     view = memoryview(data)
     if len(view) < _COUNT64.size:
-        raise CorruptFileError(path, None, "a 64-bit set", f"{len(view)} bytes")
+        raise CorruptFileError(
+            path, None, "a 64-bit Roaring bitmap of 8 bytes or more", f"{len(view)} bytes"
+        )
     (count,) = _COUNT64.unpack_from(view)
     if count > len(view) // _KEY.size:
-        raise CorruptFileError(path, None, f"{count} entries of a 64-bit set", f"{len(view)} bytes")
+        raise CorruptFileError(
+            path, None, f"{count} entries of a 64-bit Roaring bitmap", f"{len(view)} bytes"
+        )
     offset, parts = _COUNT64.size, []
     for number in range(count):
         if offset + _KEY.size > len(view):

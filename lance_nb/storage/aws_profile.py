@@ -64,7 +64,10 @@ def find_profile(name: str = "", config: Mapping[str, Any] | None = None) -> Pro
     sections = _read(profile)
     if sections is None:
         if name:
-            raise InvalidInputError(f"AWS's shared files have no profile {name!r}")
+            raise InvalidInputError(
+                f"AWS's shared files have no profile {name!r}: `aws configure list-profiles` lists "
+                "those that exist"
+            )
         sections = {}
     settings = {}
     in_environment = not name and any(variable in os.environ for variable in _VARIABLES)

@@ -270,7 +270,7 @@ def _stored_output(
         if place is None or not pa.types.is_struct(arrow.type):
             raise InvalidInputError(
                 f"column {name!r} goes through {field.name!r}, a {field.logical_type}; only fields "
-                "of structs can be pulled up"
+                "of structs can be selected by a path"
             )
         path.append(place)
         field, arrow = field.children[place], arrow.type.field(place)

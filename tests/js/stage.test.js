@@ -218,7 +218,7 @@ test("all cards are committed as one version or one by one", async () => {
   await kernel
     .last("stage.all")
     .answer({ area: { ...area(card("a"), card("b")), not_together: "x" } });
-  assert.match(all(), /\(Commit 2 as one version\)\|\[Commit 2 one by one\]\|not as one: x/);
+  assert.match(all(), /\[Commit 2 one by one\]\|cannot be committed as one version: x/);
   button(el, "Commit 2 one by one").click();
   assert.equal(kernel.last("stage.all").args.together, false);
   const failed = card("b", { state: "failed" });
@@ -482,7 +482,7 @@ test("acts that cannot be undone are not committed with others", async () => {
   ctx.refresh({ news: {} });
   const held = { ...area(card("a"), cleanup()), not_each: "“Clean up” cannot be undone" };
   await kernel.last("stage.cards").answer({ area: held });
-  assert.match(all(), /\(Commit 2 one by one\)\|not at once: “Clean up” cannot be undone/);
+  assert.match(all(), /cannot be committed one by one: “Clean up” cannot be undone/);
 });
 
 // --- expectations ---
@@ -515,7 +515,7 @@ test("a card says what it would break, and the gate disables its button", async 
   assert.doesNotMatch(b.textContent, /not bound/);
   assert.equal(button(b, "Commit").disabled, false);
   assert.match(c.textContent, /Breaks none of 2 expectations/);
-  assert.match(el.textContent, /not at once: the gate refuses “delete a”/);
+  assert.match(el.textContent, /cannot be committed one by one: an expectation refuses “delete a”/);
   assert.equal(button(el, "Commit 3 one by one").disabled, true);
   assert.equal(kernel.count("stage.forecast"), 0);
 });

@@ -550,7 +550,7 @@ test("a change that is planned can be prepared, moved and done earlier", () => {
     shown(element),
     /\|planned\|\[↑\]\{Commit this one earlier: .* the version numbers\}/,
   );
-  assert.match(shown(element), /will run on Spark: large · 1 MB in 3 tasks\|<run somewhere else: /);
+  assert.match(shown(element), /will run on Spark: large · 1 MB in 3 tasks\|<where it runs: /);
   assert.match(
     shown(element),
     /\[Prepare\]\{Run the work now and look at the result; nothing is committed\}\|\[Commit\]$/,

@@ -123,7 +123,10 @@ class _Rows:
         short = np.flatnonzero(sizes.astype(np.uint64) > room.astype(np.uint64))
         if short.size:
             first = int(short[0])
-            raise corrupt(f"{int(sizes[first])} bytes left in a packed row", f"{int(room[first])}")
+            raise corrupt(
+                f"{int(sizes[first])} bytes for a field of a packed row",
+                f"{int(room[first])} bytes left in the row",
+            )
         return sizes.astype(np.int64)
 
 

@@ -67,7 +67,7 @@ def walk_entries(data: Bytes, starts: Ints, stops: Ints, form: EntryFormat) -> W
             return walked
     shortest = int((stops - starts).min()) if starts.size else form.control_bytes
     if shortest < form.control_bytes:
-        raise corrupt(f"rows of at least {form.control_bytes} bytes", f"{shortest} bytes")
+        raise corrupt(f"rows of at least {form.control_bytes} bytes", f"a row of {shortest} bytes")
     steps: list[_Step] = []
     rows = np.arange(starts.size, dtype=np.int64)
     position = starts

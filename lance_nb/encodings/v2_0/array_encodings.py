@@ -574,7 +574,7 @@ class _Lookup:
         """Decode rows of any array encoding."""
         if self.depth_left == 0:
             raise NotSupportedError(
-                f"array encodings nested over {MAX_DEPTH} deep are not supported"
+                f"array encodings nested over {MAX_DEPTH} levels deep are not supported"
             )
         arm = encoding.WhichOneof("array_encoding")
         if arm is None:

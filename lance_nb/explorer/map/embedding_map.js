@@ -181,18 +181,15 @@ export function mountEmbeddingMap(el, ctx) {
    */
   async function work(type, args) {
     now.running?.cancel();
-    const inSteps = /place|compare/.test(type) && now.layout === NEIGHBOURS;
-    const words =
-      type !== "map.place" ? "Reading…" : inSteps ? "Computing the layout…" : "Placing the rows…";
+    const places = now.layout === NEIGHBOURS ? "Computing the layout…" : "Placing the rows…";
+    const words = type === "map.place" ? places : "Reading…";
     const bar = h("progress", { "aria-label": words });
     const label = h("span", {}, words);
     const running = ctx.kernel.ask(type, args, {
       progress: (done, total) => {
         bar.max = Math.max(1, total);
         bar.value = done;
-        label.textContent = inSteps
-          ? `${words} ${Math.floor((100 * done) / Math.max(1, total))} %`
-          : `${words} ${count(done)} of ${count(total)} rows`;
+        label.textContent = `${words} ${Math.floor((100 * done) / Math.max(1, total))} %`;
       },
     });
     now.running = running;

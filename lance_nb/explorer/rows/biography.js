@@ -34,8 +34,8 @@ const WORDS = {
   deleted: "deleted",
   restored: "restored",
   extended: "got a new column",
-  written: "written: new, or updated from elsewhere",
-  gone: "deleted, or updated elsewhere",
+  written: "written: inserted, or moved here by an update",
+  gone: "deleted, or moved away by an update",
   found: "present in the oldest version that is kept",
 };
 

@@ -180,7 +180,9 @@ class EditForm:
         """Check the input of a browser or of a ``%lance`` line. Raises InvalidInputError."""
         name, meant = ALIASES.get(str(verb), (str(verb), {}))
         if name not in VERBS:
-            raise InvalidInputError(f"{str(verb)[:40]!r} is not one of {', '.join(VERBS)}")
+            raise InvalidInputError(
+                f"there is no change {str(verb)[:40]!r}; changes: {', '.join(VERBS)}"
+            )
         if not isinstance(args, Mapping):
             raise InvalidInputError("the arguments of a card must be an object")
         form_arguments = {

@@ -333,11 +333,11 @@ export function mountStage(el, ctx) {
     setText(
       why,
       area.not_each
-        ? `not at once: ${area.not_each}`
+        ? `cannot be committed one by one: ${area.not_each}`
         : refused
-          ? `not at once: the gate refuses “${refused.title}”`
+          ? `cannot be committed one by one: an expectation refuses “${refused.title}”`
           : area.not_together
-            ? `not as one: ${area.not_together}`
+            ? `cannot be committed as one version: ${area.not_together}`
             : "Each card is planned on the version it was staged on, without the other cards",
     );
   }

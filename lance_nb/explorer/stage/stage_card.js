@@ -210,12 +210,12 @@ function whereLine(card, open, locked, act) {
     "select",
     {
       class: "lnb-input",
-      "aria-label": "run somewhere else",
+      "aria-label": "where it runs",
       disabled: locked,
       on: { change: () => act.prepare(select.value), keydown: (event) => event.stopPropagation() },
     },
     [
-      ["auto", "where it fits"],
+      ["auto", "automatic"],
       ["local", "here"],
       ["spark", "Spark"],
     ].map(([value, label]) => h("option", { value, selected: value === where.asked }, label)),

@@ -24,7 +24,7 @@ const TYPES = [
   "float16[128]",
 ];
 const ENGINES = [
-  ["auto", "where it fits"],
+  ["auto", "automatic"],
   ["local", "here"],
   ["spark", "Spark"],
 ];

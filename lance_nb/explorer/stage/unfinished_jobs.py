@@ -71,7 +71,9 @@ def _entry(dataset: LanceDataset, operation_id: str) -> Entry:
     for entry in _entries(dataset):
         if entry.operation_id == operation_id:
             return entry
-    raise InvalidInputError("this job is over, or runs again: look at the newest version")
+    raise InvalidInputError(
+        "this job has ended or was resumed: its result is in the newest version"
+    )
 
 
 def _json(dataset: LanceDataset, entry: Entry) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def like(
 ) -> Expression:
     """Bind LIKE and ILIKE."""
     if escape != "\\":
-        raise PredicateError("LIKE escapes by a backslash only")
+        raise PredicateError(f"the escape character of LIKE must be a backslash, not {escape!r}")
     value, pattern = (text(operand, name=name) for operand in operands)
     kernel = partial(comparison.like, ignore_case=ignore_case)
     if isinstance(pattern, Literal) and not isinstance(value, Literal):

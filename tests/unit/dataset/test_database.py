@@ -313,5 +313,5 @@ def test_headers_are_for_servers(folder: Path) -> None:
 
 
 def test_a_server_that_is_not_there_is_a_storage_error() -> None:
-    with pytest.raises(StorageError, match="cannot be asked"):
+    with pytest.raises(StorageError, match="cannot be reached"):
         lance_nb.database("rest+http://127.0.0.1:1").table_names()

@@ -106,7 +106,7 @@ def test_every_explorer_of_a_dataset_has_the_same_cards(session: Session) -> Non
 @pytest.mark.parametrize(
     ("kind", "args", "words"),
     [
-        ("add", {"verb": "format", "args": {}}, "not one of"),
+        ("add", {"verb": "format", "args": {}}, "there is no change"),
         ("check", {"verb": "delete", "args": 7}, "an object"),
         ("commit", {"id": 7}, "id"),
         ("commit", {"id": "x"}, "no longer exists"),
@@ -195,7 +195,7 @@ def test_a_job_that_was_interrupted_is_offered_and_resumed(
     assert lance_nb.dataset(session.dataset.uri).count_rows() == 10
     (entry,) = operations_log_of(session.dataset.uri).entries
     assert entry.what == "delete where id < 30 (resumed)"
-    assert "is over" in ask(session, "resume", id=job["id"])["message"]
+    assert "has ended" in ask(session, "resume", id=job["id"])["message"]
     (theirs,) = spark.unfinished()
-    assert "is over" in ask(session, "forget", id=theirs.operation_id)["message"]
+    assert "has ended" in ask(session, "forget", id=theirs.operation_id)["message"]
     assert len(spark.unfinished()) == 1

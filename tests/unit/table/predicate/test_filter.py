@@ -210,7 +210,7 @@ def test_long_lists_of_several_kinds_and_escapes_are_bound() -> None:
     texts = ", ".join(f"'{text}'" for text in ("a_", *(f"x{n}" for n in range(40))))
     assert rows(f"s IN ({texts})", table) == [2]
     assert rows("s LIKE 'a\\%'", table) == rows("s LIKE 'a\\%' ESCAPE '\\'", table) == [0]
-    with pytest.raises(PredicateError, match="LIKE escapes by a backslash only"):
+    with pytest.raises(PredicateError, match="escape character of LIKE must be a backslash, not"):
         rows("s LIKE 'a#%' ESCAPE '#'", table)
     assert rows("s LIKE 'a%'", table) == [0, 1, 2]
 
