@@ -1,4 +1,4 @@
-"""The table of SECURITY.md: every place where foreign text could act, its guard, and its test.
+"""The table of ``security_places.md``: places where foreign text could act, guards and tests.
 
 A place is a module, a guard words, a test ``file::function``. Places are found in the code by what
 they call (``SINKS``): a module that reaches one of them and is not in the table is an offence.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tests.house.source import Source
 
+TABLE = "tests/house/security_places.md"
 # What a module does with text when one of these is in it.
 SINKS = {
     "html": re.compile(r"_repr_html_|text/html|\bescape\("),
@@ -59,7 +60,7 @@ def wrong_rows(rows: Iterable[Row], sources: Iterable[Source]) -> Iterator[str]:
     """A row names modules and tests that exist, and says what guards the place."""
     texts = {source.path: source.text for source in sources}
     for row in rows:
-        place = f"SECURITY.md:{row.line}"
+        place = f"{TABLE}:{row.line}"
         if not row.modules or not row.guard or not row.tests:
             yield f"{place}: a row is | place | modules | guard | tests |"
         for module in row.modules:
@@ -85,5 +86,5 @@ def missing_places(rows: Iterable[Row], sources: Iterable[Source]) -> Iterator[s
                 continue
             found = pattern.search(source.text)
             if found is not None:
-                yield f"{source.path}: {found.group()!r} ({kind}) is in no row of SECURITY.md"
+                yield f"{source.path}: {found.group()!r} ({kind}) is in no row of {TABLE}"
                 break
