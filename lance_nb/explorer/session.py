@@ -580,16 +580,21 @@ def window_of(args: Mapping[str, Any]) -> Window:
 
 
 class RequestHandlers:
-    """The request handlers of one view of a session."""
+    """The request handlers of one view: the method ``on_name`` answers ``prefix.name``."""
 
-    requests: ClassVar[Mapping[str, str]] = {}
+    prefix: ClassVar[str] = ""  # without one the request is the name alone
 
     def __init__(self, session: Session) -> None:
         self.session = session
 
     def handlers(self) -> dict[str, Handler]:
         """Return the methods by the requests that they answer."""
-        return {kind: getattr(self, method) for kind, method in self.requests.items()}
+        dot = "." if self.prefix else ""
+        return {
+            f"{self.prefix}{dot}{name.removeprefix('on_')}": getattr(self, name)
+            for name in dir(type(self))
+            if name.startswith("on_")
+        }
 
     def source(self, args: Mapping[str, Any]) -> Source:
         """Return the dataset at the branch and version that a request names."""

@@ -64,7 +64,7 @@ from lance_nb.explorer.assets import ViewModule
 from lance_nb.explorer.changes.change_summary import key_of
 from lance_nb.explorer.drawing import svg_of
 from lance_nb.explorer.error_card import error_card
-from lance_nb.explorer.messages import Answer, Handler, Job, JobRunner, Progress, integer, words
+from lance_nb.explorer.messages import Answer, Job, JobRunner, Progress, integer, words
 from lance_nb.explorer.picture_view import View, draw_error
 from lance_nb.explorer.rows.row_history import RowHistoryCache, RowPlace, place_of_row
 from lance_nb.explorer.rows.row_page import Window
@@ -411,27 +411,25 @@ def mark_of(names: RefNames) -> str:
     return hashlib.blake2b(state_text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-class HeaderHandlers:
+class HeaderHandlers(RequestHandlers):
     """Handlers of the header; keeps the names that refs are completed from."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self._names: RefNames | None = None
 
-    def handlers(self) -> dict[str, Handler]:
-        """Return the handlers of the header's requests."""
-        return {"refs": self._on_refs, "news": self._on_news, "lock": self._on_lock}
-
-    def _on_refs(self, args: Mapping[str, Any]) -> Answer:
+    def on_refs(self, args: Mapping[str, Any]) -> Answer:
+        """Complete a typed ref."""
         typed = words(args, "text", refs.MAX_CHARS)
         names = self._names
-        if not typed or names is None or names.branch != self._session.dataset.branch:
-            names = self._names = ref_names(self._session.dataset)
+        if not typed or names is None or names.branch != self.session.dataset.branch:
+            names = self._names = ref_names(self.session.dataset)
         choices = ref_choices(names, typed)
         return Answer({"choices": [choice.to_json() for choice in choices]})
 
-    def _on_news(self, args: Mapping[str, Any]) -> Answer:
-        session = self._session
+    def on_news(self, args: Mapping[str, Any]) -> Answer:
+        """Say what other writers have changed."""
+        session = self.session
         known_latest = integer(args, "latest", low=0, high=MAX_COUNT)
         try:
             names = self._names = ref_names(session.dataset)
@@ -444,31 +442,24 @@ class HeaderHandlers:
             result |= session.parts_json(("timeline", "card"))
         return Answer(result)
 
-    def _on_lock(self, args: Mapping[str, Any]) -> Answer:
+    def on_lock(self, args: Mapping[str, Any]) -> Answer:
+        """Open or shut the lock."""
         locked = args.get("locked")
         if not isinstance(locked, bool):
             raise InvalidInputError("locked must be true or false")
-        self._session.lock(locked=locked)
-        return Answer({"locked": self._session.locked})
+        self.session.lock(locked=locked)
+        return Answer({"locked": self.session.locked})
 
 
-class RowHistoryHandlers:
+class RowHistoryHandlers(RequestHandlers):
     """Handlers of row histories; searches are kept between requests."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    prefix: ClassVar[str] = "biography"
 
-    def handlers(self) -> dict[str, Handler]:
-        """Return the handlers of requests about row histories."""
-        return {
-            "biography.find": self._on_find,
-            "biography.keys": self._on_keys,
-            "biography.steps": self._on_steps,
-        }
-
-    def _on_keys(self, args: Mapping[str, Any]) -> Answer:
+    def on_keys(self, args: Mapping[str, Any]) -> Answer:
+        """Return columns that may identify a row."""
         needle = words(args, "text", 300).casefold()
-        schema = self._session.open(place_of(args)).schema
+        schema = self.session.open(place_of(args)).schema
         fields = [field for field in schema if needle in field.name.casefold()]
         columns = [
             {"name": field.name, "label": text.name(field.name), "type": type_label(field.type)}
@@ -476,16 +467,18 @@ class RowHistoryHandlers:
         ]
         return Answer({"columns": columns, "found": len(fields)})
 
-    def _on_find(self, args: Mapping[str, Any]) -> Answer:
-        source = self._session.open(place_of(args))
+    def on_find(self, args: Mapping[str, Any]) -> Answer:
+        """Return where a row of the grid lies."""
+        source = self.session.open(place_of(args))
         row = integer(args, "row", low=0, high=MAX_COUNT)
-        table = self._session.query(args).rows(source, ["_rowid", "_rowaddr"], row, 1)
+        table = self.session.query(args).rows(source, ["_rowid", "_rowaddr"], row, 1)
         fragment, offset, row_id = place_of_row(table)
         return Answer({"fragment": fragment, "offset": offset, "row_id": row_id})
 
-    def _on_steps(self, args: Mapping[str, Any]) -> Job:
+    def on_steps(self, args: Mapping[str, Any]) -> Job:
+        """Return the life of a row, version by version."""
         branch, version = place_of(args)
-        source = compared_source(self._session.open((branch, version)))
+        source = compared_source(self.session.open((branch, version)))
         row = RowPlace(
             branch,
             version,
@@ -494,7 +487,7 @@ class RowHistoryHandlers:
             key_of(args),
         )
         upto = integer(args, "upto", low=1, high=MAX_STEPS)
-        lives = self._session.keep(RowHistoryCache)
+        lives = self.session.keep(RowHistoryCache)
 
         def work(progress: Progress) -> Answer:
             return Answer(lives.steps(source, row, upto, progress))

@@ -47,12 +47,11 @@ USED_BY_NAME = frozenset({
     "_Parser._fixedsizelist",
     "_Parser._time32",
     "_Parser._time64",
+    "clear",  # what is in memory, between tests
     "mime_bundle",
-    "render_terms",
-    "render_versions",
 })  # fmt: skip
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_PREFIX = re.compile(r"_[a-z_]*_")
+_PREFIX = re.compile(r"_[a-z_]*_|on_")
 _TEXT_SUFFIXES = (".ipynb", ".md", ".pyx")
 _CACHES = frozenset({"cache", "lru_cache", "dataclass", "deprecated"})
 

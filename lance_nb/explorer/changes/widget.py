@@ -67,17 +67,7 @@ NEAR_S = 0.04
 class ChangeHandlers(RequestHandlers):
     """Handlers about changes; the session keeps the diffs."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "changes.counts": "on_counts",
-        "changes.near": "on_near",
-        "changes.place": "on_place",
-        "changes.rows": "on_rows",
-        "changes.row": "on_row",
-        "changes.summary": "on_summary",
-        "changes.level": "on_level",
-        "changes.files": "on_files",
-        "changes.drift": "on_drift",
-    }
+    prefix: ClassVar[str] = "changes"
 
     def _diff(self, args: Mapping[str, Any]) -> Diff:
         a, b = _ends_of(args)

@@ -84,17 +84,7 @@ class Watched:
 class CheckHandlers(RequestHandlers):
     """Handlers about expectations; keep the marks of versions between requests."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "checks.state": "on_state",
-        "checks.marks": "on_marks",
-        "checks.run": "on_run",
-        "checks.bisect": "on_bisect",
-        "checks.rows": "on_rows",
-        "checks.form": "on_form",
-        "checks.add": "on_add",
-        "checks.remove": "on_remove",
-        "checks.gate": "on_gate",
-    }
+    prefix: ClassVar[str] = "checks"
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

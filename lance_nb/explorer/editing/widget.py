@@ -74,24 +74,7 @@ _CHARS = 200
 class RowEditHandlers(RequestHandlers):
     """Handlers of the editor."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "edit.begin": "on_begin",
-        "edit.cell": "on_cell",
-        "edit.marks": "on_marks",
-        "edit.copy": "on_copy",
-        "edit.set": "on_set",
-        "edit.clear": "on_clear",
-        "edit.fill": "on_fill",
-        "edit.paste": "on_paste",
-        "edit.add": "on_add",
-        "edit.delete": "on_delete",
-        "edit.undo": "on_undo",
-        "edit.redo": "on_redo",
-        "edit.drop": "on_drop",
-        "edit.resolve": "on_resolve",
-        "edit.lines": "on_lines",
-        "edit.value": "on_value",
-    }
+    prefix: ClassVar[str] = "edit"
 
     # --- reading ----------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from lance_nb.explorer.widget import LanceWidget
 class LogHandlers(RequestHandlers):
     """Handlers about the log."""
 
-    requests: ClassVar[Mapping[str, str]] = {"log.list": "on_list", "log.undo": "on_undo"}
+    prefix: ClassVar[str] = "log"
 
     def on_list(self, args: Mapping[str, Any]) -> Answer:
         """Return the newest entries."""

@@ -139,20 +139,7 @@ _BITS = {"arrived": ARRIVED, "moved": MOVED, "relabelled": RELABELLED}
 class MapHandlers(RequestHandlers):
     """Handlers about the map; keep the projections and the points of some versions."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "map.columns": "on_columns",
-        "map.place": "on_place",
-        "map.keep": "on_keep",
-        "map.stage": "on_stage",
-        "map.piece": "on_piece",
-        "map.colour": "on_colour",
-        "map.size": "on_size",
-        "map.labels": "on_labels",
-        "map.compare": "on_compare",
-        "map.lasso": "on_lasso",
-        "map.group": "on_group",
-        "map.point": "on_point",
-    }
+    prefix: ClassVar[str] = "map"
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

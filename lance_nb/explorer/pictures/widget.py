@@ -73,16 +73,7 @@ MAX_NAME = 4000
 class WallHandlers(RequestHandlers):
     """Handlers about the wall of pictures."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "wall.columns": "on_columns",
-        "wall.tiles": "on_tiles",
-        "wall.changed": "on_changed",
-        "wall.groups": "on_groups",
-        "wall.duplicates": "on_duplicates",
-        "wall.doubts": "on_doubts",
-        "wall.changes": "on_changes",
-        "wall.condition": "on_condition",
-    }
+    prefix: ClassVar[str] = "wall"
 
     def on_columns(self, args: Mapping[str, Any]) -> Answer:
         """Return the columns that a wall can be made of."""

@@ -103,12 +103,7 @@ class _Shown:
 class MergeHandlers(RequestHandlers):
     """Plans, and commits the last one."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "refs.plan": "on_plan",
-        "refs.cells": "on_cells",
-        "refs.value": "on_value",
-        "refs.merge": "on_merge",
-    }
+    prefix: ClassVar[str] = "refs"
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

@@ -110,14 +110,7 @@ def render_refs(dataset: Source) -> StaticRendering:
 class RefHandlers(RequestHandlers):
     """Handlers about tags and branches; keep their records between requests."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "refs.list": "on_list",
-        "refs.heads": "on_heads",
-        "refs.show": "on_show",
-        "refs.check": "on_check",
-        "refs.explain": "on_explain",
-        "refs.bytes": "on_bytes",
-    }
+    prefix: ClassVar[str] = "refs"
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -319,12 +312,7 @@ def _latest(dataset: Source, branch: str | None) -> int | None:
 class RefChangeHandlers(RequestHandlers):
     """Handlers that create, move, describe and delete tags and branches."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "refs.create": "on_create",
-        "refs.move": "on_move",
-        "refs.note": "on_note",
-        "refs.delete": "on_delete",
-    }
+    prefix: ClassVar[str] = "refs"
 
     def on_create(self, args: Mapping[str, Any]) -> Answer:
         """Create a tag or a branch."""

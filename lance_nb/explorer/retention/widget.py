@@ -41,11 +41,7 @@ MAX_TAGS = 100
 class RetentionHandlers(RequestHandlers):
     """Handlers of the simulator; keep the references of all versions between requests."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "retention.open": "on_open",
-        "retention.move": "on_move",
-        "retention.files": "on_files",
-    }
+    prefix: ClassVar[str] = "retention"
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

@@ -70,13 +70,7 @@ Names = tuple[str, str]
 class ReviewHandlers(RequestHandlers):
     """Handlers of reviews; keep what was compared between requests."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "review.open": "on_open",
-        "review.section": "on_section",
-        "review.news": "on_news",
-        "review.page": "on_page",
-        "review.write": "on_write",
-    }
+    prefix: ClassVar[str] = "review"
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

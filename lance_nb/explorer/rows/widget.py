@@ -115,25 +115,7 @@ _NUMBER_MAX = 1e308
 class RowHandlers(RequestHandlers):
     """Handlers about rows."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "rows.look": "on_look",
-        "rows.hold": "on_hold",
-        "rows.like": "on_like",
-        "rows.words": "on_words",
-        "rows.recall": "on_recall",
-        "rows.columns": "on_columns",
-        "rows.names": "on_names",
-        "rows.profile": "on_profile",
-        "rows.cross": "on_cross",
-        "rows.exact": "on_exact",
-        "rows.range": "on_range",
-        "rows.value": "on_value",
-        "rows.row": "on_row",
-        "rows.media": "on_media",
-        "rows.thumbs": "on_thumbs",
-        "rows.text": "on_text",
-        "rows.export": "on_export",
-    }
+    prefix: ClassVar[str] = "rows"
 
     def on_look(self, args: Mapping[str, Any]) -> Job:
         """Filter, sort, or search for words or for nearest neighbors."""

@@ -91,23 +91,7 @@ class StagePanel(LanceWidget):
 class StageHandlers(RequestHandlers):
     """Handlers about staged changes."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "stage.menu": "on_menu",
-        "stage.check": "on_check",
-        "stage.cards": "on_cards",
-        "stage.forecast": "on_forecast",
-        "stage.running": "on_running",
-        "stage.add": "on_add",
-        "stage.prepare": "on_prepare",
-        "stage.rerun": "on_rerun",
-        "stage.commit": "on_commit",
-        "stage.all": "on_all",
-        "stage.look": "on_look",
-        "stage.remove": "on_remove",
-        "stage.earlier": "on_earlier",
-        "stage.resume": "on_resume",
-        "stage.forget": "on_forget",
-    }
+    prefix: ClassVar[str] = "stage"
 
     def _dataset(self, args: Mapping[str, Any]) -> LanceDataset:
         return _writable(self.session.open(place_of(args)))

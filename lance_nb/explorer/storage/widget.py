@@ -46,15 +46,7 @@ MAX_PATH_CHARS = 4096
 class StorageHandlers(RequestHandlers):
     """Handlers about storage."""
 
-    requests: ClassVar[Mapping[str, str]] = {
-        "storage.map": "on_map",
-        "storage.fragment": "on_fragment",
-        "storage.deletions": "on_deletions",
-        "storage.deleted": "on_deleted",
-        "storage.pages": "on_pages",
-        "storage.health": "on_health",
-        "storage.space": "on_space",
-    }
+    prefix: ClassVar[str] = "storage"
 
     def _stored(self, args: Mapping[str, Any]) -> StoredSource:
         return stored_source(self.source(args))

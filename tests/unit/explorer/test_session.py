@@ -11,7 +11,6 @@ import pytest
 from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError, VersionNotFoundError
 from lance_nb.explorer.messages import Answer, handle
-from lance_nb.explorer.registry import VIEWS
 from lance_nb.explorer.rows.nearest_rows import NearestQuery
 from lance_nb.explorer.rows.row_order import FilteredRows, SortedRows
 from lance_nb.explorer.rows.row_query import RowQuery
@@ -210,7 +209,7 @@ def test_a_filter_goes_on_without_what_was_forgotten() -> None:
 
 
 class Words(RequestHandlers):
-    requests: ClassVar[Mapping[str, str]] = {"words.count": "on_count"}
+    prefix: ClassVar[str] = "words"
 
     def on_count(self, args: Mapping[str, Any]) -> Answer:
         return Answer({"rows": self.source(args).count_rows()})
@@ -223,13 +222,6 @@ def test_requests_are_answered_by_their_methods() -> None:
     assert answer == Answer({"rows": 30})
     with pytest.raises(InvalidInputError):
         Words(Session(small_dataset())).source({"version": "x"})
-
-
-@pytest.mark.parametrize("name", sorted(VIEWS))
-def test_every_view_has_a_method_for_each_of_its_requests(name: str) -> None:
-    kind = VIEWS[name].handlers_type
-    assert all(callable(getattr(kind, method)) for method in kind.requests.values())
-    assert all(kind.count(".") == 1 for kind in kind.requests)
 
 
 def test_an_outline_has_the_rows_of_versions_and_what_is_left() -> None:
