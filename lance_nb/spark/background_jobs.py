@@ -19,7 +19,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from threading import Event
 from typing import Any
@@ -56,39 +56,25 @@ Listener = Callable[[RunProgress], None]
 
 
 class ProgressReporter:
-    """Report the progress of one run to one listener."""
+    """Report the progress of a run to one listener; ``other_parts`` is added to its tasks."""
 
     def __init__(self, listener: Listener | None) -> None:
         self._listener = listener
         self._began = time.monotonic()
         self.now = RunProgress()
+        self.other_parts = TaskProgress()
 
     def phase(self, phase: str, engine: str | None = None, reason: str | None = None) -> None:
         """Report a new phase, and the engine with its reason once it is known."""
-        self._tell(
-            replace(
-                self.now,
-                phase=phase,
-                engine=self.now.engine if engine is None else engine,
-                reason=self.now.reason if reason is None else reason,
-            )
-        )
+        chosen = {} if engine is None else {"engine": engine, "reason": reason}
+        self._tell(phase=phase, **chosen)
 
     def tasks(self, done: TaskProgress) -> None:
         """Report the progress of the tasks."""
-        self._tell(
-            replace(
-                self.now,
-                num_done=done.num_done,
-                num_tasks=done.num_tasks,
-                num_rows=done.num_rows,
-                done_bytes=done.done_bytes,
-                total_bytes=done.total_bytes,
-            )
-        )
+        self._tell(**asdict(self.other_parts + done))
 
-    def _tell(self, now: RunProgress) -> None:
-        self.now = replace(now, elapsed_s=time.monotonic() - self._began)
+    def _tell(self, **changes: Any) -> None:
+        self.now = replace(self.now, elapsed_s=time.monotonic() - self._began, **changes)
         if self._listener is not None:
             self._listener(self.now)
 
@@ -107,7 +93,9 @@ class Job:
         self._stopped = Event()
         self._listeners: list[Listener] = []
         threads = ThreadPoolExecutor(1, thread_name_prefix=f"lance_nb-{verb}")
-        self._future: Future[Any] = threads.submit(self._run, call)
+        self._future: Future[Any] = threads.submit(
+            call, progress=self._report, stop=self._stopped.is_set
+        )
         threads.shutdown(wait=False)
 
     @property
@@ -125,11 +113,6 @@ class Job:
     def state(self) -> str:
         """The current phase."""
         return self.progress.phase
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it is done, failed or cancelled."""
-        return self.state in OVER
 
     @property
     def error(self) -> BaseException | None:
@@ -158,9 +141,6 @@ class Job:
             wait([self._future])
             raise
 
-    def _run(self, call: Callable[..., Any]) -> Any:
-        return call(progress=self._report, stop=self._stopped.is_set)
-
     def _report(self, now: RunProgress) -> None:
         if now.phase in OVER:  # reported once the result is available too
             now = replace(now, phase=self._progress.phase)
@@ -187,10 +167,12 @@ def submit(verb: Callable[..., Any], *args: Any, **options: Any) -> Job:
             )
     if not callable(verb):
         raise InvalidInputError(f"submit() expects a function of lance_nb.spark, not {verb!r}")
+    parameters = inspect.signature(verb).parameters.values()
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    reports = {"progress", "stop"} <= {parameter.name for parameter in parameters}
+    reports = reports or (takes_any and verb.__module__.startswith("lance_nb"))
     call = partial(verb, *args, **options)
-    if not _reports(verb):
-        call = partial(_without_reports, call)
-    job = Job(getattr(verb, "__name__", "job"), call)
+    job = Job(getattr(verb, "__name__", "job"), call if reports else lambda **_: call())
     _JOBS.appendleft(job)
     return job
 
@@ -198,15 +180,3 @@ def submit(verb: Callable[..., Any], *args: Any, **options: Any) -> Job:
 def jobs() -> tuple[Job, ...]:
     """List the jobs of this process, newest first."""
     return tuple(_JOBS)
-
-
-def _reports(verb: Callable[..., Any]) -> bool:
-    """Whether a function takes ``progress`` and ``stop``."""
-    parameters = inspect.signature(verb).parameters.values()
-    names = {parameter.name for parameter in parameters}
-    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
-    return {"progress", "stop"} <= names or (takes_any and verb.__module__.startswith("lance_nb"))
-
-
-def _without_reports(call: Callable[..., Any], **_: Any) -> Any:
-    return call()

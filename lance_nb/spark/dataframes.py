@@ -22,9 +22,16 @@ from weakref import WeakKeyDictionary, WeakSet
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import InvalidInputError, LanceError, StorageError
+from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.spark.background_jobs import ProgressReporter
-from lance_nb.spark.engine import RESULT_DDL, TaskProgress, result_batch, result_of_row, rows_of
+from lance_nb.spark.engine import (
+    RESULT_DDL,
+    TaskProgress,
+    outcome_of,
+    result_batch,
+    result_of_row,
+    rows_of,
+)
 from lance_nb.spark.plan import PinnedVersion, Plan
 from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
 from lance_nb.spark.run import RunOptions
@@ -56,12 +63,7 @@ class WritePartition:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the partition and yield the metadata of its fragments, or a LanceError."""
-        try:
-            result: Any = self.rows.write_of_spark(rows_sent(batches, self.names))
-        except StorageError:
-            raise  # possibly transient: Spark retries the task
-        except LanceError as error:
-            result = error
+        result = outcome_of(lambda: self.rows.write_of_spark(rows_sent(batches, self.names)))
         self.counter.add(rows_of(result))
         yield result_batch(result)
 
@@ -124,19 +126,15 @@ def collect_results(
 
     ``properties`` are local properties of the job.
     """
-
-    def tell(num_done: int, num_tasks: int, num_rows: int) -> None:
-        watch.tasks(TaskProgress(num_done, num_tasks, 0, 0, num_rows))
-
     description = "lance_nb: write a DataFrame"
     action = SparkJob(job.sparkSession, description, job.collect, properties)
-    collected = action.finish(counter, tell, options.is_stopped)
+    collected = action.finish(counter, watch.tasks, options.is_stopped)
     results = [result_of_row(row) for row in collected]
     for result in results:
         if isinstance(result, LanceError):
             raise result
     num_rows = sum(rows_of(result) for result in results)
-    watch.tasks(TaskProgress(len(results), len(results), 0, 0, num_rows))
+    watch.tasks(TaskProgress(len(results), len(results), num_rows=num_rows))
     return results
 
 

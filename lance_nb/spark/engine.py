@@ -22,15 +22,17 @@ error and a keyboard interrupt wait for the tasks that have started.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lance_nb.encodings.kernels.memory import from_bytes
-from lance_nb.errors import MissingPackageError, RunCancelledError
+from lance_nb.errors import LanceError, MissingPackageError, RunCancelledError, StorageError
 from lance_nb.spark.plan import Task
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.storage.threads import cpu_count
@@ -78,11 +80,6 @@ def result_batch(value: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([from_bytes([pickle.dumps(value)])], schema=_SCHEMA)
 
 
-def result_table(value: Any) -> pa.Table:
-    """Pickle the result of a worker into a table of one row, for ``applyInArrow``."""
-    return pa.Table.from_batches([result_batch(value)])
-
-
 def result_of_row(row: Any) -> Any:
     """Unpickle the result in a row that a worker returned."""
     return pickle.loads(bytes(row["result"]))  # noqa: S301 - from our own workers
@@ -97,6 +94,10 @@ class TaskProgress:
     done_bytes: int = 0
     total_bytes: int = 0
     num_rows: int = 0
+
+    def __add__(self, other: TaskProgress) -> TaskProgress:
+        """Return the progress of the tasks of both."""
+        return TaskProgress(*map(add, astuple(self), astuple(other)))
 
 
 Report = Callable[[TaskProgress], None]
@@ -124,23 +125,17 @@ def run_task(task: Task) -> Any:
         return task.run()
 
 
-class TaskCounter:
-    """Counts finished tasks, each in constant time."""
+def outcome_of(work: Callable[[], Any]) -> Any:
+    """Return the result of the work of a worker, or its LanceError as a value.
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        total_bytes = sum(task.size_bytes for task in tasks)
-        self._now = TaskProgress(0, len(tasks), 0, total_bytes, 0)
-
-    def after(self, task: Task, result: Any) -> TaskProgress:
-        """Count a task, and return the progress."""
-        now = self._now
-        self._now = replace(
-            now,
-            num_done=now.num_done + 1,
-            done_bytes=now.done_bytes + task.size_bytes,
-            num_rows=now.num_rows + rows_of(result),
-        )
-        return self._now
+    A StorageError is raised: it is possibly transient, and Spark retries the task.
+    """
+    try:
+        return work()
+    except StorageError:
+        raise
+    except LanceError as error:
+        return error
 
 
 def progress_of_results(tasks: Sequence[Task], results: Mapping[int, Any]) -> TaskProgress:
@@ -152,13 +147,6 @@ def progress_of_results(tasks: Sequence[Task], results: Mapping[int, Any]) -> Ta
         sum(task.size_bytes for task in tasks),
         sum(rows_of(result) for result in results.values()),
     )
-
-
-def estimated_progress(tasks: Sequence[Task], num_done: int, num_rows: int) -> TaskProgress:
-    """Estimate the progress from the number of finished tasks alone."""
-    total = sum(task.size_bytes for task in tasks)
-    share = num_done / max(len(tasks), 1)
-    return TaskProgress(num_done, len(tasks), int(total * share), total, num_rows)
 
 
 def rows_of(result: Any) -> int:
@@ -178,46 +166,37 @@ class LocalEngine:
 
     def run(self, tasks: Sequence[Task], report: Report, stop: Stop) -> list[Any]:
         """Run all tasks; their files are durable on return."""
-        threads = _num_threads(tasks)
-        if threads > 1:
-            return _on_threads(tasks, threads, report, stop)
-        results: list[Any] = []
-        counted = TaskCounter(tasks)
-        with synced_together():
-            for position, task in enumerate(tasks):
-                if stop():
-                    raise RunCancelledError(position, len(tasks))
-                results.append(task.run())
-                report(counted.after(task, results[-1]))
-        return results
+        progress = progress_of_results(tasks, {})
+        results: dict[int, Any] = {}
+        with closing(self._finished(tasks, progress.total_bytes, stop)) as finished:
+            for number, result in finished:
+                results[number] = result
+                size_bytes = tasks[number].size_bytes
+                progress += TaskProgress(1, done_bytes=size_bytes, num_rows=rows_of(result))
+                report(progress)
+        return [results[number] for number in range(len(tasks))]
 
-
-def _num_threads(tasks: Sequence[Task]) -> int:
-    is_small = sum(task.size_bytes for task in tasks) < LARGE_BYTES
-    if is_small or any(getattr(task, "calls_user_code", False) for task in tasks):
-        return 1
-    return min(len(tasks), cpu_count(), THREADS_MAX)
-
-
-def _on_threads(tasks: Sequence[Task], threads: int, report: Report, stop: Stop) -> list[Any]:
-    results: dict[int, Any] = {}
-    counted = TaskCounter(tasks)
-    with ThreadPoolExecutor(threads, thread_name_prefix="lance_nb-task") as pool:
-        try:
-            left = {pool.submit(_run, task): index for index, task in enumerate(tasks)}
-            while left:
-                if stop():
-                    raise RunCancelledError(len(results), len(tasks))
-                done = wait(left, timeout=_POLL_S, return_when=FIRST_COMPLETED).done
-                for future in done:
-                    number = left.pop(future)
-                    results[number] = future.result()
-                    report(counted.after(tasks[number], results[number]))
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-    return [results[index] for index in range(len(tasks))]
-
-
-def _run(task: Task) -> Any:
-    with synced_together():  # pending syncs are kept per thread
-        return task.run()
+    def _finished(
+        self, tasks: Sequence[Task], total_bytes: int, stop: Stop
+    ) -> Generator[tuple[int, Any]]:
+        """Yield the number and the result of each task when it has finished."""
+        calls_user_code = any(getattr(task, "calls_user_code", False) for task in tasks)
+        num_threads = min(len(tasks), cpu_count(), THREADS_MAX)
+        if total_bytes < LARGE_BYTES or calls_user_code or num_threads < 2:
+            with synced_together():
+                for number, task in enumerate(tasks):
+                    if stop():
+                        raise RunCancelledError(number, len(tasks))
+                    yield number, task.run()
+            return
+        with ThreadPoolExecutor(num_threads, thread_name_prefix="lance_nb-task") as pool:
+            try:
+                # Pending syncs are kept per thread.
+                waiting = {pool.submit(run_task, task): index for index, task in enumerate(tasks)}
+                while waiting:
+                    if stop():
+                        raise RunCancelledError(len(tasks) - len(waiting), len(tasks))
+                    for future in wait(waiting, _POLL_S, FIRST_COMPLETED).done:
+                        yield waiting.pop(future), future.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)

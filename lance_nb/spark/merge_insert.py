@@ -43,10 +43,10 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.merge_insert import MergeClauseBuilder
-from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError, StorageError
-from lance_nb.spark.background_jobs import PLANNING, ProgressReporter
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.spark.background_jobs import ProgressReporter
 from lance_nb.spark.dataframes import collect_results, is_dataframe, read
-from lance_nb.spark.engine import RESULT_DDL, result_table
+from lance_nb.spark.engine import RESULT_DDL, outcome_of, result_batch
 from lance_nb.spark.plan import (
     TASK_BYTES,
     PinnedVersion,
@@ -56,7 +56,7 @@ from lance_nb.spark.plan import (
     select_fragments,
 )
 from lance_nb.spark.row_writer import Destination
-from lance_nb.spark.run import Begun, RunOptions, commit_results, retry_on_conflict, run_tasks
+from lance_nb.spark.run import RunOptions, run_with_results
 from lance_nb.spark.sessions import find_session, is_connect, no_pandas_warning, num_cores
 from lance_nb.spark.spark_engine import RowCounter
 from lance_nb.spark.types import cast_to_dataset, dataset_fields
@@ -120,18 +120,12 @@ class MergeRun(MergeClauseBuilder):
         match is not allowed), SchemaMismatchError, RunCancelledError, CommitConflictError.
         """
         run_options = RunOptions.of(message, options)
-        watch = ProgressReporter(run_options.progress)
         frame = self._source_to_shuffle(run_options)
-
-        def attempt(base: LanceDataset) -> dict[str, int]:
-            watch.phase(PLANNING)
-            plan = self._plan(base, frame)
-            work = run_tasks(Begun(plan), run_options, watch)
-            results = work.final
-            self.dataset = commit_results(work, run_options, watch, results)
-            return _counts(results)
-
-        return retry_on_conflict(self._dataset, attempt)
+        self.dataset, plans = run_with_results(
+            self._dataset, lambda base: self._plan(base, frame), run_options
+        )
+        names = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
+        return {name: sum(plan.stats[name] for plan in plans) for name in names}
 
     @property
     def _wanted(self) -> MergeClauses:
@@ -166,11 +160,6 @@ class MergeRun(MergeClauseBuilder):
             return None
         with no_pandas_warning():
             return session.createDataFrame(self._source_table())
-
-
-def _counts(results: list[MergePlan]) -> dict[str, int]:
-    names = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
-    return {name: sum(result.stats[name] for result in results) for name in names}
 
 
 def merge(
@@ -370,13 +359,8 @@ class MergeBucket:
 
     def __call__(self, source: pa.Table, target: pa.Table) -> pa.Table:
         """Merge the bucket; return a LanceError as a value."""
-        try:
-            result: Any = self.merged(source, target)
-        except StorageError:
-            raise  # possibly transient: Spark retries the task
-        except LanceError as error:
-            result = error
-        return result_table(result)
+        result = outcome_of(lambda: self.merged(source, target))
+        return pa.Table.from_batches([result_batch(result)])
 
     def merged(self, source: pa.Table, target: pa.Table) -> MergePlan:
         """Write the updated and the new rows of the bucket."""

@@ -30,8 +30,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from lance_nb.code_lines import Python
 from lance_nb.dataset import LanceDataset
@@ -53,9 +55,15 @@ from lance_nb.spark.background_jobs import (
     STARTING,
     Listener,
     ProgressReporter,
-    RunProgress,
 )
-from lance_nb.spark.engine import Engine, LocalEngine, Report, Stop, TaskProgress, rows_of
+from lance_nb.spark.engine import (
+    Engine,
+    LocalEngine,
+    Stop,
+    TaskProgress,
+    progress_of_results,
+    rows_of,
+)
 from lance_nb.spark.journal_json import ResumeOptions
 from lance_nb.spark.plan import Label, Plan, Task
 from lance_nb.spark.rebase import is_movable, rebased
@@ -71,8 +79,6 @@ if TYPE_CHECKING:
 MAX_PLANS = 4
 RECORDED_BYTES = 256 * 1024**2  # about half a second of work of one process
 _POLL_S = 0.2  # between looks whether a run was cancelled while a session starts
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,20 @@ class RunOptions:
         return self.stop is not None and self.stop()
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A plan, the results of the tasks that are done, by number, and the log that has them too."""
+
+    plan: Plan
+    done: Mapping[int, Any] = field(default_factory=dict)
+    log: TaskLog | None = None
+
+    @property
+    def results(self) -> list[Any]:
+        """The results in the order of the tasks."""
+        return [self.done[number] for number in sorted(self.done)]
+
+
 def run(
     dataset: LanceDataset, make: Callable[[LanceDataset], Plan], options: RunOptions
 ) -> LanceDataset:
@@ -115,36 +135,46 @@ def run(
     Raises RunCancelledError, CommitConflictError, CommitStateUnknownError, and the exceptions of
     tasks.
     """
+    return run_with_results(dataset, make, options)[0]
+
+
+def run_with_results(
+    dataset: LanceDataset, make: Callable[[LanceDataset], Plan], options: RunOptions
+) -> tuple[LanceDataset, list[Any]]:
+    """Plan, run and commit as ``run`` does; return the new version and what was committed."""
     watch = ProgressReporter(options.progress)
     watch.phase(PLANNING)
-    return _run_plan(Begun(make(dataset)), make, options, watch)
+    outcome = _run_plan(Work(make(dataset)), make, options, watch)
+    watch.phase(DONE)
+    return outcome
 
 
 def _run_plan(
-    begun: Begun,
+    work: Work,
     make: Callable[[LanceDataset], Plan] | None,
     options: RunOptions,
     watch: ProgressReporter,
-) -> LanceDataset:
+) -> tuple[LanceDataset, list[Any]]:
     """Run the tasks that are not done and commit; plan again after a retryable conflict.
 
     What a rebase cannot keep is planned anew by ``make``; without it, the conflict is raised. The
     work of the last attempt is kept if its results can still be moved to a newer version.
     """
     for _ in range(MAX_PLANS - 1):
-        work = run_tasks(begun, options, watch)
+        work = run_tasks(work, options, watch)
         try:
             return commit_results(work, options, watch)
         except RetryableCommitConflictError:
             newest = work.plan.pinned.newest()
-            moved = rebased(work.plan, dict(enumerate(work.results)), newest)
+            moved = rebased(work.plan, work.done, newest)
             if moved is None and make is None:
                 raise
             watch.phase(PLANNING)
-            if moved is None and make is not None:
-                moved = make(newest), {}
-            begun = Begun(*moved) if moved is not None else begun
-    work = run_tasks(begun, options, watch)
+            if moved is not None:
+                work = Work(*moved)
+            elif make is not None:
+                work = Work(make(newest))
+    work = run_tasks(work, options, watch)
     return commit_results(work, options, watch, keeps_conflict=is_movable(work.plan))
 
 
@@ -154,13 +184,14 @@ def run_parts(plans: Sequence[Plan], options: RunOptions) -> LanceDataset:
     The plans have one read version and do not touch the same fragments. After an error the parts
     before are committed, and a note says how many.
     """
-    num_tasks = sum(len(plan.tasks) for plan in plans)
-    before = TaskProgress(0, num_tasks, 0, sum(plan.size_bytes for plan in plans), 0)
     dataset = plans[0].pinned.dataset()
+    watch = ProgressReporter(options.progress)
+    progress = [progress_of_results(plan.tasks, {}) for plan in plans]
+    watch.tasks(sum(progress, TaskProgress()))
     for number, plan in enumerate(plans):
-        watch = ProgressReporter(_of_all(options.progress, before, number == len(plans) - 1))
+        watch.other_parts = sum(progress[:number] + progress[number + 1 :], TaskProgress())
         try:
-            dataset = _run_plan(Begun(plan), None, options, watch)
+            dataset, results = _run_plan(Work(plan), None, options, watch)
         except LanceError as error:
             if number:
                 error.add_note(
@@ -168,50 +199,19 @@ def run_parts(plans: Sequence[Plan], options: RunOptions) -> LanceDataset:
                     "the last of them); do the same again for the others"
                 )
             raise
-        before = replace(
-            before,
-            num_done=before.num_done + len(plan.tasks),
-            done_bytes=before.done_bytes + plan.size_bytes,
-            num_rows=before.num_rows + watch.now.num_rows,
+        progress[number] += TaskProgress(
+            len(plan.tasks), 0, plan.size_bytes, 0, sum(map(rows_of, results))
         )
+    watch.phase(DONE)
     return dataset
-
-
-def _of_all(listener: Listener | None, before: TaskProgress, is_last: bool) -> Listener | None:
-    """Return a listener that counts the parts before, and all tasks."""
-    if listener is None:
-        return None
-
-    def tell(now: RunProgress) -> None:
-        listener(
-            replace(
-                now,
-                phase=RUNNING if now.phase == DONE and not is_last else now.phase,
-                num_done=before.num_done + now.num_done,
-                num_tasks=before.num_tasks,
-                num_rows=before.num_rows + now.num_rows,
-                done_bytes=before.done_bytes + now.done_bytes,
-                total_bytes=before.total_bytes,
-            )
-        )
-
-    return tell
-
-
-def retry_on_conflict(dataset: LanceDataset, attempt: Callable[[LanceDataset], T]) -> T:
-    """Call ``attempt`` with a version; after a retryable conflict again, with the newest."""
-    for _ in range(MAX_PLANS - 1):
-        try:
-            return attempt(dataset)
-        except RetryableCommitConflictError:
-            dataset = dataset.checkout_version((dataset.branch, None))
-    return attempt(dataset)
 
 
 def run_once(plan: Plan, options: RunOptions) -> LanceDataset:
     """Run the tasks of one plan and commit their results."""
     watch = ProgressReporter(options.progress)
-    return commit_results(run_tasks(Begun(plan), options, watch), options, watch)
+    dataset, _ = commit_results(run_tasks(Work(plan), options, watch), options, watch)
+    watch.phase(DONE)
+    return dataset
 
 
 def run_edits(plan: Plan, *, message: str | None = None, **options: Any) -> list[Any]:
@@ -222,7 +222,7 @@ def run_edits(plan: Plan, *, message: str | None = None, **options: Any) -> list
     """
     run_options = replace(RunOptions.of(message, options), journal=False)
     watch = ProgressReporter(run_options.progress)
-    results = run_tasks(Begun(plan), run_options, watch, commits=False).final
+    results = plan.finalized(run_tasks(Work(plan), run_options, watch, commits=False).results)
     watch.phase(DONE)
     return [result for result in results if result is not None]
 
@@ -250,29 +250,31 @@ def resume(
     resumed, or options are missing, and the exceptions of tasks and of ``Plan.commit``.
     """
     target = storage_options if target_storage_options is None else target_storage_options
+    resume_options = ResumeOptions(storage_options, target, function)
     run_options = RunOptions.of(None, options)
-    work = journal.open_work(operation_id, ResumeOptions(storage_options, target, function))
+    kept = journal.open_work(operation_id, resume_options)
     watch = ProgressReporter(run_options.progress)
     try:
-        if work.results is not None:
-            outcome = _commit_kept(work.plan, work.results, work.label)
+        if kept.results is not None:
+            outcome = _commit_kept(kept.plan, kept.results, kept.label)
             if isinstance(outcome, LanceDataset):
                 journal.forget(operation_id)
                 watch.phase(DONE)
                 return outcome
-            again = ResumeOptions(storage_options, target, function)
-            work = _tasks_again(work.plan, again, outcome)
+            kept = _tasks_again(kept.plan, resume_options, outcome)
         watch.phase(PLANNING)
-        log = work.log
-        done = {} if log is None else log.results(len(work.plan.tasks))
+        log = kept.log
+        done = {} if log is None else log.results(len(kept.plan.tasks))
         folder = True if log is None else log.folder or True
-        run_options = replace(run_options, label=work.label, journal=folder)
-        return _run_plan(Begun(work.plan, done, log), None, run_options, watch)
+        run_options = replace(run_options, label=kept.label, journal=folder)
+        dataset, _ = _run_plan(Work(kept.plan, done, log), None, run_options, watch)
     except VersionNotFoundError as error:
-        if error.version != work.plan.pinned.version:
+        if error.version != kept.plan.pinned.version:
             raise
         reason = f"version {error.version}, which it reads, was removed"
         raise _refused(operation_id, reason) from error
+    watch.phase(DONE)
+    return dataset
 
 
 def _commit_kept(plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset | LanceError:
@@ -312,57 +314,35 @@ def _refused(operation_id: str, reason: str) -> InvalidInputError:
     return InvalidInputError(f"operation {operation_id} {text}")
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A plan, the results of tasks that are done, and the log of an interrupted run."""
-
-    plan: Plan
-    done: Mapping[int, Any] = field(default_factory=dict)
-    log: TaskLog | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """The results of the tasks of a plan, and the log that holds them too."""
-
-    plan: Plan
-    results: list[Any]
-    log: TaskLog | None = None
-
-    @property
-    def final(self) -> list[Any]:
-        """The results to commit."""
-        return self.plan.finalized(self.results)
-
-
 def run_tasks(
-    begun: Begun, options: RunOptions, watch: ProgressReporter, *, commits: bool = True
+    work: Work, options: RunOptions, watch: ProgressReporter, *, commits: bool = True
 ) -> Work:
     """Run the tasks that are not done on the chosen engine."""
-    plan, done = begun.plan, begun.done
+    plan, done = work.plan, work.done
     if commits:
         journal.check()  # fail before the work rather than after it
     choice = choose(plan, options.engine, options.spark)
     if plan.run_job is not None:
         watch.phase(RUNNING, choice.name, choice.reason)
-        return Work(plan, plan.run_job(options, watch))
+        return Work(plan, dict(enumerate(plan.run_job(options, watch))))
     numbers = [number for number in range(len(plan.tasks)) if number not in done]
     if not numbers:
-        return Work(plan, [done[number] for number in range(len(plan.tasks))], begun.log)
-    log = begun.log or _log_of(plan, done, options)
+        return work
+    log = work.log or _log_of(plan, done, options)
     tasks: Sequence[Task] = [plan.tasks[number] for number in numbers]
     if log is not None:
         tasks = log.recorded(tasks, numbers)
     is_new = choice.name == "spark" and choice.spark is None
     watch.phase(STARTING if is_new else RUNNING, choice.name, choice.reason)
-    watch.tasks(_counted(plan, done))
-    with _Interruption(plan, log):
+    progress = progress_of_results(plan.tasks, done)
+    watch.tasks(progress)
+    before = replace(progress, num_tasks=len(done), total_bytes=progress.done_bytes)
+    with ExitStack() as stack:
+        stack.push(partial(_end_tasks, plan, log))
         engine = _started(choice, options, len(numbers)) if is_new else choice.engine()
         watch.phase(RUNNING)
-        report = _after(_counted(plan, done), watch.tasks)
-        run_results = engine.run(tasks, report, options.is_stopped)
-    results = {**done, **dict(zip(numbers, run_results, strict=True))}
-    return Work(plan, [results[number] for number in range(len(plan.tasks))], log)
+        results = engine.run(tasks, lambda now: watch.tasks(before + now), options.is_stopped)
+    return Work(plan, {**done, **dict(zip(numbers, results, strict=True))}, log)
 
 
 def _started(choice: EngineChoice, options: RunOptions, num_tasks: int) -> Engine:
@@ -380,26 +360,18 @@ def _started(choice: EngineChoice, options: RunOptions, num_tasks: int) -> Engin
     return starting.result()
 
 
-class _Interruption:
-    """What becomes of the records of finished tasks when the others do not finish.
+def _end_tasks(
+    plan: Plan, log: TaskLog | None, _kind: object, error: BaseException | None, _trace: object
+) -> None:
+    """Remove the records of finished tasks, or say how to go on if the others did not finish.
 
-    A run that the user cancelled is over; any other error says how to go on.
+    A run that the user cancelled is over.
     """
-
-    def __init__(self, plan: Plan, log: TaskLog | None) -> None:
-        self._plan = plan
-        self._log = log
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Remove or keep the records."""
-        journal.pause(self._plan.operation_id)
-        if isinstance(error, RunCancelledError):
-            journal.finish(self._plan, self._log)
-        elif error is not None and self._log is not None:
-            error.add_note(f"finished tasks are kept; run the others with {_resumed(self._plan)}")
+    journal.pause(plan.operation_id)
+    if isinstance(error, RunCancelledError):
+        journal.finish(plan, log)
+    elif error is not None and log is not None:
+        error.add_note(f"finished tasks are kept; run the others with {_resumed(plan)}")
 
 
 def _log_of(plan: Plan, done: Mapping[int, Any], options: RunOptions) -> TaskLog | None:
@@ -418,47 +390,23 @@ def _log_of(plan: Plan, done: Mapping[int, Any], options: RunOptions) -> TaskLog
     return log
 
 
-def _counted(plan: Plan, done: Mapping[int, Any]) -> TaskProgress:
-    """Return the progress of a plan of which some tasks are done."""
-    num_bytes = sum(plan.tasks[number].size_bytes for number in done)
-    num_rows = sum(rows_of(result) for result in done.values())
-    return TaskProgress(len(done), len(plan.tasks), num_bytes, plan.size_bytes, num_rows)
-
-
-def _after(before: TaskProgress, report: Report) -> Report:
-    """Return a report that counts what was done before."""
-    return lambda now: report(
-        replace(
-            before,
-            num_done=before.num_done + now.num_done,
-            done_bytes=before.done_bytes + now.done_bytes,
-            num_rows=before.num_rows + now.num_rows,
-        )
-    )
-
-
 def _resumed(plan: Plan) -> str:
     return Python("lance_nb.spark.resume").call(plan.operation_id).code
 
 
 def commit_results(
-    work: Work,
-    options: RunOptions,
-    watch: ProgressReporter,
-    results: Sequence[Any] | None = None,
-    *,
-    keeps_conflict: bool = False,
-) -> LanceDataset:
-    """Commit the results of tasks; the journal has them until the outcome is known.
+    work: Work, options: RunOptions, watch: ProgressReporter, *, keeps_conflict: bool = False
+) -> tuple[LanceDataset, list[Any]]:
+    """Commit the results of tasks; return the version and the results as they were committed.
 
-    ``results`` are the final ones of ``work`` if they are known already. ``keeps_conflict``: work
-    that is recorded by task is kept after a retryable conflict, to be resumed.
+    The journal has them until the outcome is known. ``keeps_conflict``: work that is recorded by
+    task is kept after a retryable conflict, to be resumed.
     """
     plan = work.plan
     if options.is_stopped():
         journal.finish(plan, work.log)
-        raise RunCancelledError(len(work.results), len(work.results))
-    results = work.final if results is None else results
+        raise RunCancelledError(len(work.done), len(work.done))
+    results = plan.finalized(work.results)
     watch.phase(COMMITTING)
     is_kept = journal.keep(plan, results, options.label)
     try:
@@ -478,8 +426,7 @@ def commit_results(
             journal.finish(plan, work.log)
         raise
     journal.finish(plan, work.log)
-    watch.phase(DONE)
-    return dataset
+    return dataset, results
 
 
 ENGINES = ("auto", "local", "spark")

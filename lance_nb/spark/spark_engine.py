@@ -49,7 +49,7 @@ from lance_nb.errors import LanceError, NotSupportedError, RunCancelledError, St
 from lance_nb.spark.engine import (
     Report,
     Stop,
-    estimated_progress,
+    TaskProgress,
     progress_of_results,
     rows_of,
     run_task,
@@ -206,16 +206,12 @@ class SparkEngine:
         """Run the tasks, small ones together; retry each that raised a storage error alone."""
         counter = RowCounter(self._spark)
         groups = group_tasks([task.size_bytes for task in tasks], num_cores(self._spark))
-
-        def tell(num_done: int, num_rows: int) -> None:
-            report(estimated_progress(tasks, num_done, num_rows))
-
-        outcomes = self._outcomes(tasks, groups, counter, tell, stop)
+        outcomes = self._outcomes(tasks, groups, counter, report, stop)
         failed = [
             (number,) for number, outcome in outcomes.items() if isinstance(outcome, StorageError)
         ]
         if failed:
-            outcomes |= self._outcomes(tasks, failed, counter, tell, stop)
+            outcomes |= self._outcomes(tasks, failed, counter, report, stop)
         for outcome in outcomes.values():
             if isinstance(outcome, LanceError):
                 raise outcome
@@ -227,12 +223,13 @@ class SparkEngine:
         tasks: Sequence[Task],
         groups: Sequence[tuple[int, ...]],
         counter: RowCounter,
-        tell: Callable[[int, int], object],
+        report: Report,
         stop: Stop,
     ) -> dict[int, Any]:
         """Run each group of tasks in a partition of its own; return the outcomes by task number."""
         from pyspark.sql.pandas.types import from_arrow_schema  # PySpark may be missing
 
+        whole = progress_of_results(tasks, {})
         num_others = len(tasks) - sum(map(len, groups))
         name = type(getattr(tasks[0], "task", tasks[0])).__name__
         outcomes: dict[int, Any] = {}
@@ -241,17 +238,18 @@ class SparkEngine:
             ends = np.cumsum([len(group) for group in wave])
             before = num_others + len(outcomes)
 
-            def tell_tasks(
-                num_done: int, _: int, num_rows: int, ends: Any = ends, before: int = before
-            ) -> None:
-                tell(before + int(ends[num_done - 1] if num_done else 0), num_rows)
+            def tell(partitions: TaskProgress, ends: Any = ends, before: int = before) -> None:
+                done = partitions.num_done
+                num_done = before + int(ends[done - 1] if done else 0)
+                done_bytes = whole.total_bytes * num_done // len(tasks)
+                report(whole + TaskProgress(num_done, 0, done_bytes, 0, partitions.num_rows))
 
             packed = pack_groups([[(number, tasks[number]) for number in group] for group in wave])
             numbers = self._spark.range(0, len(wave), 1, numPartitions=len(wave))
             with no_pandas_warning():
                 job = numbers.mapInArrow(RunTasks(*packed, counter), from_arrow_schema(_SCHEMA))
             description = f"lance_nb: {int(ends[-1])} x {name}"
-            rows = SparkJob(self._spark, description, job.collect).finish(counter, tell_tasks, stop)
+            rows = SparkJob(self._spark, description, job.collect).finish(counter, tell, stop)
             for row in rows:
                 outcomes[row["task"]] = pickle.loads(bytes(row["outcome"]))  # noqa: S301
         return outcomes
@@ -264,8 +262,6 @@ _NO_MODULE = re.compile(
     r"ModuleNotFoundError: No module named '([\w.]{1,80})'(?!\s+(?:During handling|The above))"
 )
 _OWN = ("lance_nb", "pyarrow", "numpy", "google", "pyroaring")  # imported by every task
-# Called with tasks done, tasks in total, and rows counted so far.
-OnProgress = Callable[[int, int, int], None]
 
 
 def _cannot_import(module: str) -> str:
@@ -335,13 +331,13 @@ class SparkJob:
         self._group = f"lance_nb-{uuid.uuid4()}"
         self._stages: dict[int, tuple[int, int]] = {}
 
-    def finish(self, counter: RowCounter, tell: OnProgress, stop: Stop) -> Any:
-        """Run the action in a thread, report its progress, and return its result.
+    def finish(self, counter: RowCounter, report: Report, stop: Stop) -> Any:
+        """Run the action in a thread, report its progress in partitions, and return its result.
 
         Raises RunCancelledError, NotSupportedError if the workers cannot import a module, and
         the exceptions of the action.
         """
-        reported = (0, 0, 0)
+        reported = TaskProgress()
         with ExitStack() as stack:
             self._listen(stack)
             threads = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix=self._group))
@@ -350,12 +346,12 @@ class SparkJob:
             try:
                 while not wait([job], timeout=patience).done:
                     patience = _POLL_S
-                    now = (*self._num_done(), counter.value)
+                    now = TaskProgress(*self._num_done(), num_rows=counter.value)
                     if now != reported:
                         reported = now
-                        tell(*now)
+                        report(now)
                     if stop():
-                        raise RunCancelledError(now[0], now[1])
+                        raise RunCancelledError(now.num_done, now.num_tasks)
             finally:
                 if not job.done():  # stopped, or KeyboardInterrupt
                     self._cancel(job)

@@ -15,7 +15,7 @@ from lance_nb.spark.run import RunOptions, run_once
 uri, folder, engine = sys.argv[1:]
 made = spark.append(uri, folder + "/small.parquet")
 plan = spark.plan_append(made, folder + "/big-*.parquet")
-large = [replace(one.part, part=one.part.part._replace(size_bytes=2**30)) for one in plan.tasks]
+large = [replace(one.part, part=replace(one.part.part, size_bytes=2**30)) for one in plan.tasks]
 tasks = tuple(replace(one, part=part) for one, part in zip(plan.tasks, large, strict=True))
 run_once(replace(plan, tasks=tasks), RunOptions(engine=engine))
 made = lance_nb.dataset(uri)
