@@ -101,6 +101,21 @@ class Verb:
         return parser
 
 
+def verb(
+    *arguments: Argument, name: str = "", example: str = "", needs_dataset: bool = True,
+    is_text: bool = False,
+) -> Callable[[Callable[[MagicContext, argparse.Namespace], object]], Verb]:  # fmt: skip
+    """Declare a function as a verb: its name, and as help the first line of its docstring."""
+
+    def declare(run: Callable[[MagicContext, argparse.Namespace], object]) -> Verb:
+        line = (run.__doc__ or "").partition("\n")[0].removesuffix(".")
+        verb_name = name or run.__name__.replace("_", "-")
+        help_line = line[:1].lower() + line[1:]
+        return Verb(verb_name, help_line, run, arguments, example, needs_dataset, is_text)
+
+    return declare
+
+
 def names_of(words: str | None) -> list[str] | None:
     """Split ``A,B`` into names. Raises InvalidInputError for an empty name."""
     if not words:

@@ -49,7 +49,6 @@ _ROWS_MAX = 2**32  # of a fragment: offsets are 32 bits
 _NUMBERS = {"float32": np.float32, "uint8": np.uint8}  # of centroids and codewords
 # The dataclasses, enumerations and functions that are stored; a module is imported when needed.
 _STORED = {
-    "dataset.verbs.indexing": "Wanted",
     "file.writer": "FileOptions",
     "format.field": "Field Keys",
     "format.index_metadata": "IndexFile IndexMetadata",
@@ -72,15 +71,16 @@ _STORED = {
     ),
     "spark.tasks.rows": "DeleteRows UpdateRows",
     "spark.tasks.source_files": "SourceFile",
-    "transactions.column_rewrite": "ColumnRewrite",
-    "transactions.compaction": "CompactionOptions CompactionTask Rewritten",
-    "transactions.deletion_plan": "DeletionPlan FragmentDeletion",
-    "transactions.fragment_writer": "WriteOptions",
-    "transactions.merge_insert": "MergePart",
-    "transactions.merge_insert_plan": "MergeClauses MergePlan WhenMatched",
-    "transactions.row_rewrite": "RowRewrite",
-    "transactions.staged": "Addition",
     "transactions.stream_mark": "StreamMark",
+    "writing.column_rewrite": "ColumnRewrite",
+    "writing.compaction_plan": "CompactionOptions CompactionTask Rewritten",
+    "writing.deletion_plan": "DeletionPlan FragmentDeletion",
+    "writing.fragment_writer": "WriteOptions",
+    "writing.indexing": "Wanted",
+    "writing.merge_insert": "MergePart",
+    "writing.merge_insert_plan": "MergeClauses MergePlan WhenMatched",
+    "writing.row_rewrite": "RowRewrite",
+    "writing.staged": "Addition",
 }
 _MODULES = {
     name: f"lance_nb.{module}" for module, names in _STORED.items() for name in names.split()

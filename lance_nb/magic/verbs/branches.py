@@ -19,14 +19,41 @@ from lance_nb.magic.verb import (
     TAG,
     Argument,
     Result,
-    Verb,
     argument,
     names_of,
     records_result,
     text_result,
+    verb,
 )
 
+ON_CONFLICT = ("fail", "ours", "theirs")
+_FORCE = argument("--force", action="store_true", help="even if other branches depend on it")
+_REF = argument("ref", nargs="?", completes=REF, help="the version (default: the current one)")
+_VERSION = argument("ref", completes=REF, help="the version that made the change")
 
+
+def _common(*first: Argument) -> tuple[Argument, ...]:
+    return (
+        *first,
+        argument("--dry-run", action="store_true", help="show what would happen; commit nothing"),
+        argument("--on-conflict", choices=ON_CONFLICT, default="fail",
+                 help="how to resolve conflicts"),
+        argument("--key", completes=COLUMN, metavar="A,B", help="columns that identify a row"),
+        argument("--resolve", action="append", metavar="CHOICE",
+                 help="choose cells in conflict: theirs, price=ours, 12.price=base, 12.price:=9.5"),
+        argument("-m", "--message", nargs="+", help="the commit message"),
+    )  # fmt: skip
+
+
+@verb(
+    argument(
+        "action", nargs="?", choices=("list", "create", "delete"), default="list", help="what to do"
+    ),
+    argument("name", nargs="?", completes=BRANCH, help="the branch"),
+    _REF,
+    _FORCE,
+    example="branch create try-out HEAD~1",
+)
 def branch(context: MagicContext, args: Namespace) -> Result:
     """List, create or delete branches."""
     dataset = context.dataset
@@ -59,6 +86,18 @@ def branch(context: MagicContext, args: Namespace) -> Result:
     raise InvalidInputError("a branch cannot be moved; delete it and create it again")
 
 
+@verb(
+    argument(
+        "action",
+        nargs="?",
+        choices=("list", "create", "move", "delete"),
+        default="list",
+        help="what to do",
+    ),
+    argument("name", nargs="?", completes=TAG, help="the tag"),
+    _REF,
+    example="tag create reviewed",
+)
 def tag(context: MagicContext, args: Namespace) -> Result:
     """List, create, move or delete tags."""
     dataset = context.dataset
@@ -83,6 +122,10 @@ def tag(context: MagicContext, args: Namespace) -> Result:
     return text_result(f"Tag {text.name(name)} is at {label(resolved)}", [], value=resolved)
 
 
+@verb(
+    argument("ref", nargs="?", completes=REF, help="the version to restore"),
+    example="restore HEAD~1",
+)
 def restore(context: MagicContext, args: Namespace) -> Result:
     """Restore an older version as a new version."""
     old = context.resolve(args.ref)
@@ -115,50 +158,27 @@ def _moved_result(dataset: LanceDataset, action_text: str) -> Result:
     return text_result(f"Now at {label(dataset)}", [action_text], value=dataset)
 
 
-_FORCE = argument("--force", action="store_true", help="even if other branches depend on it")
-_REF = argument("ref", nargs="?", completes=REF, help="the version (default: the current one)")
-
-_REF_VERBS = (
-    Verb(
-        "branch",
-        "list, create or delete branches",
-        branch,
-        (
-            argument("action", nargs="?", choices=("list", "create", "delete"), default="list",
-                     help="what to do"),
-            argument("name", nargs="?", completes=BRANCH, help="the branch"),
-            _REF,
-            _FORCE,
+@verb(
+    *_common(
+        argument("branch", completes=BRANCH, help="the branch to merge"),
+        argument(
+            "--into",
+            completes=BRANCH,
+            metavar="BRANCH",
+            help="the target (default: the current branch)",
         ),
-        "branch create try-out HEAD~1",
-    ),
-    Verb(
-        "tag",
-        "list, create, move or delete tags",
-        tag,
-        (
-            argument("action", nargs="?", choices=("list", "create", "move", "delete"),
-                     default="list", help="what to do"),
-            argument("name", nargs="?", completes=TAG, help="the tag"),
-            _REF,
+        argument(
+            "--strategy",
+            choices=("auto", "fast-forward", "replay"),
+            default="auto",
+            help="fast-forward fails if the target has new versions",
         ),
-        "tag create reviewed",
+        argument("--copy", action="store_true", help="copy the branch's files"),
     ),
-    Verb(
-        "restore",
-        "restore an older version as a new version",
-        restore,
-        (argument("ref", nargs="?", completes=REF, help="the version to restore"),),
-        "restore HEAD~1",
-    ),
-)  # fmt: skip
-
-
-ON_CONFLICT = ("fail", "ours", "theirs")
-
-
+    example="merge exp --dry-run",
+)
 def merge(context: MagicContext, args: Namespace) -> Result:
-    """Merge a branch into the current branch."""
+    """Merge the changes of a branch into the current branch; no data is copied."""
     dataset = context.checkout_latest()
     source: str | tuple[str | None, int] = args.branch
     if args.branch not in {"main", *dataset.branches.names()}:
@@ -172,6 +192,7 @@ def merge(context: MagicContext, args: Namespace) -> Result:
     )
 
 
+@verb(*_common(_VERSION), example="cherry-pick exp:12")
 def cherry_pick(context: MagicContext, args: Namespace) -> Result:
     """Apply the change of one version to the current branch."""
     version = version_ref(context.resolve(args.ref))
@@ -179,8 +200,9 @@ def cherry_pick(context: MagicContext, args: Namespace) -> Result:
     return _run_merge(context, args, lambda options: dataset.cherry_pick(version, **options))
 
 
+@verb(*_common(_VERSION), example="revert HEAD~1")
 def revert(context: MagicContext, args: Namespace) -> Result:
-    """Undo the change of one version."""
+    """Undo the change of one version, as a new version."""
     version = version_ref(context.resolve(args.ref))
     dataset = context.checkout_latest()
     return _run_merge(context, args, lambda options: dataset.revert(version, **options))
@@ -211,58 +233,4 @@ def _run_merge(
     return text_result(heading, lines, value=plan, data=data, exit_code=1 if plan.unresolved else 0)
 
 
-def _common(*first: Argument) -> tuple[Argument, ...]:
-    return (
-        *first,
-        argument("--dry-run", action="store_true", help="show what would happen; commit nothing"),
-        argument("--on-conflict", choices=ON_CONFLICT, default="fail",
-                 help="how to resolve conflicts"),
-        argument("--key", completes=COLUMN, metavar="A,B", help="columns that identify a row"),
-        argument("--resolve", action="append", metavar="CHOICE",
-                 help="choose cells in conflict: theirs, price=ours, 12.price=base, 12.price:=9.5"),
-        argument("-m", "--message", nargs="+", help="the commit message"),
-    )  # fmt: skip
-
-
-_VERSION = argument("ref", completes=REF, help="the version that made the change")
-
-_MERGE_VERBS = (
-    Verb(
-        "merge",
-        "merge the changes of a branch into the current branch; no data is copied",
-        merge,
-        _common(
-            argument("branch", completes=BRANCH, help="the branch to merge"),
-            argument(
-                "--into",
-                completes=BRANCH,
-                metavar="BRANCH",
-                help="the target (default: the current branch)",
-            ),
-            argument(
-                "--strategy",
-                choices=("auto", "fast-forward", "replay"),
-                default="auto",
-                help="fast-forward fails if the target has new versions",
-            ),
-            argument("--copy", action="store_true", help="copy the branch's files"),
-        ),
-        "merge exp --dry-run",
-    ),
-    Verb(
-        "cherry-pick",
-        "apply the change of one version to the current branch",
-        cherry_pick,
-        _common(_VERSION),
-        "cherry-pick exp:12",
-    ),
-    Verb(
-        "revert",
-        "undo the change of one version, as a new version",
-        revert,
-        _common(_VERSION),
-        "revert HEAD~1",
-    ),
-)
-
-VERBS = (*_REF_VERBS, *_MERGE_VERBS)
+VERBS = (branch, tag, restore, merge, cherry_pick, revert)

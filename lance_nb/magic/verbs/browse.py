@@ -16,13 +16,17 @@ from lance_nb.magic.verb import (
     REF,
     URI,
     Result,
-    Verb,
     argument,
     names_of,
     records_result,
     table_result,
     text_result,
+    verb,
 )
+
+_AT = argument("ref", nargs="?", completes=REF, help="the version (default: the current one)")
+_COLUMNS = argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to read")
+_WHERE = argument("--where", metavar="FILTER", help="an SQL filter")
 
 
 def dataset_summary(dataset: LanceDataset) -> Result:
@@ -40,8 +44,20 @@ def dataset_summary(dataset: LanceDataset) -> Result:
     return text_result(label(dataset), [", ".join(facts)], value=dataset, data=data)
 
 
+@verb(
+    argument(
+        "uri",
+        completes=URI,
+        help="a path, an fsspec URL, or a variable that holds a dataset",
+    ),
+    argument("word", nargs="?", metavar="as", help="'as', before the name of a variable"),
+    argument("name", nargs="?", help="the variable to assign the dataset to"),
+    example="open data/photos.lance as photos",
+    name="open",
+    needs_dataset=False,
+)
 def open_dataset(context: MagicContext, args: Namespace) -> object:
-    """Open a dataset and show it."""
+    """Open a dataset and explore it; the variable follows the version that is shown."""
     name = args.name
     if args.word is not None and (args.word != "as" or name is None):
         meant = f"; did you mean: as {args.word}?" if args.word.isidentifier() else ""
@@ -51,18 +67,21 @@ def open_dataset(context: MagicContext, args: Namespace) -> object:
     return context.show(context.open(args.uri, name))
 
 
+@verb()
 def show(context: MagicContext, args: Namespace) -> object:
-    """Show the current dataset."""
+    """Explore the current dataset."""
     return context.show(context.dataset)
 
 
+@verb(argument("ref", completes=REF, help="the version to go to"), example="at tag:v1")
 def at(context: MagicContext, args: Namespace) -> object:
-    """Go to another version and show it."""
+    """Go to another version: 12, HEAD~2, main, exp:3, tag:v1, 2026-08-01."""
     return context.show(context.set_dataset(context.resolve(args.ref)))
 
 
+@verb(_AT, example="schema HEAD~2")
 def schema(context: MagicContext, args: Namespace) -> Result:
-    """List the fields, including nested ones."""
+    """List the fields."""
     dataset = context.resolve(args.ref)
     tree = schema_tree(dataset.schema)
     records = [
@@ -78,6 +97,13 @@ def schema(context: MagicContext, args: Namespace) -> Result:
     return records_result(f"Schema of {label(dataset)}", records, value=dataset.schema, lines=lines)
 
 
+@verb(
+    _AT,
+    argument("-n", "--limit", type=int, help="how many rows"),
+    _COLUMNS,
+    _WHERE,
+    example="head -n 5 --where 'width > 100'",
+)
 def head(context: MagicContext, args: Namespace) -> Result:
     """Show the first rows."""
     columns = names_of(args.columns)
@@ -87,6 +113,7 @@ def head(context: MagicContext, args: Namespace) -> Result:
     return table_result(f"Rows of {label(dataset)}", table, limit)
 
 
+@verb(_AT)
 def fragments(context: MagicContext, args: Namespace) -> Result:
     """List the fragments: rows, deleted rows, files."""
     dataset = context.resolve(args.ref)
@@ -94,6 +121,7 @@ def fragments(context: MagicContext, args: Namespace) -> Result:
     return table_result(f"Fragments of {label(dataset)}", table, context.settings.rows_shown)
 
 
+@verb(_AT)
 def indices(context: MagicContext, args: Namespace) -> Result:
     """List the indices, their columns and fragments."""
     dataset = context.resolve(args.ref)
@@ -105,8 +133,17 @@ def indices(context: MagicContext, args: Namespace) -> Result:
     return records_result(f"Indices of {label(dataset)}", records)
 
 
+@verb(
+    argument(
+        "uri",
+        completes=URI,
+        help="a folder, an fsspec URL, or rest+http://HOST:PORT",
+    ),
+    example="tables data/photos_db",
+    needs_dataset=False,
+)
 def tables(context: MagicContext, args: Namespace) -> Result:
-    """List the tables of a folder or a namespace."""
+    """List the tables of a folder (a LanceDB database) or of a Lance namespace."""
     from lance_nb.dataset.database import SUMMARY_FIELDS, database
 
     opened = database(args.uri)
@@ -117,8 +154,27 @@ def tables(context: MagicContext, args: Namespace) -> Result:
     return Result(opened, picture, data, exit_code=0 if is_whole else 1)
 
 
+@verb(
+    argument("path", help="the file; its extension selects the format"),
+    _AT,
+    _COLUMNS,
+    _WHERE,
+    argument(
+        "--since",
+        metavar="REF",
+        completes=REF,
+        help="only the rows that differ from this version",
+    ),
+    argument("--overwrite", action="store_true", help="replace a file that exists"),
+    argument(
+        "--formulas",
+        action="store_true",
+        help="CSV: do not escape texts that spreadsheets run as formulas (= + - @)",
+    ),
+    example="export photos.parquet tag:v1",
+)
 def export(context: MagicContext, args: Namespace) -> Result:
-    """Write the rows of a version to a file."""
+    """Write rows to a Parquet, CSV or Arrow file, or to a new dataset."""
     columns = names_of(args.columns)
     dataset = context.resolve(args.ref)
     before = None if args.since is None else context.resolve(args.since)
@@ -132,86 +188,4 @@ def export(context: MagicContext, args: Namespace) -> Result:
     return text_result(f"Wrote {text.line(result.path)}", [line], value=result.path, data=data)
 
 
-_AT = argument("ref", nargs="?", completes=REF, help="the version (default: the current one)")
-_COLUMNS = argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to read")
-_WHERE = argument("--where", metavar="FILTER", help="an SQL filter")
-
-VERBS = (
-    Verb(
-        "open",
-        "open a dataset and explore it; the variable follows the version that is shown",
-        open_dataset,
-        (
-            argument(
-                "uri",
-                completes=URI,
-                help="a path, an fsspec URL, or a variable that holds a dataset",
-            ),
-            argument("word", nargs="?", metavar="as", help="'as', before the name of a variable"),
-            argument("name", nargs="?", help="the variable to assign the dataset to"),
-        ),
-        "open data/photos.lance as photos",
-        needs_dataset=False,
-    ),
-    Verb(
-        "tables",
-        "list the tables of a folder (a LanceDB database) or of a Lance namespace",
-        tables,
-        (
-            argument(
-                "uri",
-                completes=URI,
-                help="a folder, an fsspec URL, or rest+http://HOST:PORT",
-            ),
-        ),
-        "tables data/photos_db",
-        needs_dataset=False,
-    ),
-    Verb("show", "explore the current dataset", show),
-    Verb(
-        "at",
-        "go to another version: 12, HEAD~2, main, exp:3, tag:v1, 2026-08-01",
-        at,
-        (argument("ref", completes=REF, help="the version to go to"),),
-        "at tag:v1",
-    ),
-    Verb("schema", "list the fields", schema, (_AT,), "schema HEAD~2"),
-    Verb(
-        "head",
-        "show the first rows",
-        head,
-        (
-            _AT,
-            argument("-n", "--limit", type=int, help="how many rows"),
-            _COLUMNS,
-            _WHERE,
-        ),
-        "head -n 5 --where 'width > 100'",
-    ),
-    Verb("fragments", "list the fragments: rows, deleted rows, files", fragments, (_AT,)),
-    Verb("indices", "list the indices, their columns and fragments", indices, (_AT,)),
-    Verb(
-        "export",
-        "write rows to a Parquet, CSV or Arrow file, or to a new dataset",
-        export,
-        (
-            argument("path", help="the file; its extension selects the format"),
-            _AT,
-            _COLUMNS,
-            _WHERE,
-            argument(
-                "--since",
-                metavar="REF",
-                completes=REF,
-                help="only the rows that differ from this version",
-            ),
-            argument("--overwrite", action="store_true", help="replace a file that exists"),
-            argument(
-                "--formulas",
-                action="store_true",
-                help="CSV: do not escape texts that spreadsheets run as formulas (= + - @)",
-            ),
-        ),
-        "export photos.parquet tag:v1",
-    ),
-)
+VERBS = (open_dataset, tables, show, at, schema, head, fragments, indices, export)

@@ -17,19 +17,34 @@ from lance_nb.magic.verb import (
     COLUMN,
     REF,
     Result,
-    Verb,
     argument,
     names_of,
     records_result,
     table_result,
     text_result,
+    verb,
     word,
 )
 from lance_nb.magic.verbs.history import bisection_result
 
 
+@verb(
+    argument("ref", nargs="?", completes=REF, help="the version (default: the current)"),
+    argument("--all", action="store_true", help="every version of the branch"),
+    argument("--name", action="append", help="only this expectation; may be repeated"),
+    argument("--junit", metavar="FILE", help="write the outcomes as JUnit XML"),
+    argument("--rows", type=int, metavar="N", help="with one --name: rows that fail"),
+    argument("--no-cache", action="store_true", help="read everything again"),
+    argument(
+        "--allow-base",
+        action="append",
+        metavar="URI",
+        help="another dataset that references may read; may be repeated",
+    ),
+    example="check --junit checks.xml",
+)
 def check(context: MagicContext, args: Namespace) -> Result:
-    """Evaluate the expectations at one version, or at all."""
+    """Evaluate the expectations at a version; exit status 1 if one fails or is unknown."""
     dataset = context.dataset
     names = args.name or None
     cache, allowed = not args.no_cache, args.allow_base or ()
@@ -116,8 +131,27 @@ ACTIONS = (
 )  # fmt: skip
 
 
+@verb(
+    argument("action", nargs="?", choices=ACTIONS, default="list", help="what to do"),
+    argument(
+        "words",
+        nargs="?",
+        completes=COLUMN,
+        metavar="CONDITION|COLUMN|NAME|on|off",
+        help="SQL about one row, a column, the name of an expectation, or on and off",
+    ),
+    argument("--name", help="the name of the new expectation"),
+    argument("--min", type=int, help="with rows: the fewest rows"),
+    argument("--max", type=int, help="with rows: the most rows"),
+    argument("--bad", completes=REF, metavar="REF", help="with bisect: where it fails"),
+    argument("--limit", type=float, default=0.25, help="with drift: the largest index"),
+    argument("--against", default="previous", help="with drift: a tag or a version"),
+    argument("--uri", help="with reference: the dataset with the allowed values"),
+    argument("--to", metavar="COLUMN", help="with reference: its column"),
+    example="expect add 'score BETWEEN 0 AND 1'",
+)
 def expect(context: MagicContext, args: Namespace) -> Result:
-    """List, add, remove or bisect expectations; each change is a version."""
+    """List, add, remove or bisect expectations, or open and close the gate of staging."""
     if args.action == "list":
         return _listed(context.dataset)
     words = _words(args)
@@ -192,49 +226,4 @@ def _added(expectations: Expectations, args: Namespace, words: str) -> str:
             return expectations.add_reference(words, args.uri, args.to, name=args.name)
 
 
-VERBS = (
-    Verb(
-        "check",
-        "evaluate the expectations at a version; exit status 1 if one fails or is unknown",
-        check,
-        (
-            argument("ref", nargs="?", completes=REF, help="the version (default: the current)"),
-            argument("--all", action="store_true", help="every version of the branch"),
-            argument("--name", action="append", help="only this expectation; may be repeated"),
-            argument("--junit", metavar="FILE", help="write the outcomes as JUnit XML"),
-            argument("--rows", type=int, metavar="N", help="with one --name: rows that fail"),
-            argument("--no-cache", action="store_true", help="read everything again"),
-            argument(
-                "--allow-base",
-                action="append",
-                metavar="URI",
-                help="another dataset that references may read; may be repeated",
-            ),
-        ),
-        "check --junit checks.xml",
-    ),
-    Verb(
-        "expect",
-        "list, add, remove or bisect expectations, or open and close the gate of staging",
-        expect,
-        (
-            argument("action", nargs="?", choices=ACTIONS, default="list", help="what to do"),
-            argument(
-                "words",
-                nargs="?",
-                completes=COLUMN,
-                metavar="CONDITION|COLUMN|NAME|on|off",
-                help="SQL about one row, a column, the name of an expectation, or on and off",
-            ),
-            argument("--name", help="the name of the new expectation"),
-            argument("--min", type=int, help="with rows: the fewest rows"),
-            argument("--max", type=int, help="with rows: the most rows"),
-            argument("--bad", completes=REF, metavar="REF", help="with bisect: where it fails"),
-            argument("--limit", type=float, default=0.25, help="with drift: the largest index"),
-            argument("--against", default="previous", help="with drift: a tag or a version"),
-            argument("--uri", help="with reference: the dataset with the allowed values"),
-            argument("--to", metavar="COLUMN", help="with reference: its column"),
-        ),
-        "expect add 'score BETWEEN 0 AND 1'",
-    ),
-)
+VERBS = (check, expect)

@@ -31,11 +31,11 @@ from lance_nb.magic.verb import (
     RANGE,
     REF,
     Result,
-    Verb,
     argument,
     names_of,
     records_result,
     table_result,
+    verb,
     word,
 )
 
@@ -45,8 +45,18 @@ if TYPE_CHECKING:
     from lance_nb.table.history import VersionInfo
 
 
+_RANGE = re.compile(r"(?P<a>.*?)(?P<dots>\.\.\.?)(?P<b>.*)")
+LEVELS = ("transactions", "schema", "fragments", "files", "deletions", "indices", "config")
+
+
+@verb(
+    argument("ref", nargs="?", completes=REF, help="start at this version"),
+    argument("-n", "--limit", type=int, help="the number of versions"),
+    argument("--graph", action="store_true", help="draw all branches as a graph"),
+    example="log -n 5",
+)
 def log(context: MagicContext, args: Namespace) -> Result:
-    """List versions, newest first."""
+    """List the versions, newest first."""
     if args.ref is not None and re.fullmatch(r"-\d+", args.ref):
         raise InvalidInputError(f"use -n {args.ref[1:]} for a number of versions")
     dataset = context.resolve(args.ref)
@@ -77,8 +87,23 @@ def log(context: MagicContext, args: Namespace) -> Result:
     return Result(infos, answer.picture, data)
 
 
+@verb(
+    argument(
+        "statement",
+        help="SQL: a filter that all rows should pass, or a query that should return true",
+    ),
+    argument("--good", completes=REF, metavar="REF", help="a version for which it holds"),
+    argument("--bad", completes=REF, metavar="REF", help="a version for which it fails"),
+    argument(
+        "--nulls",
+        choices=["pass", "fail"],
+        default="pass",
+        help="whether rows for which the filter is NULL pass, as in SQL CHECK, or fail",
+    ),
+    example="bisect 'label IS NOT NULL'",
+)
 def bisect(context: MagicContext, args: Namespace) -> Result:
-    """Find the first version for which an expectation fails."""
+    """Find the first version for which an expectation fails, by binary search."""
     dataset = context.resolve(args.bad)
     good = None if args.good is None else context.resolve(args.good).version
     result = dataset.bisect(args.statement, good=good, bad=dataset.version, nulls=args.nulls)
@@ -107,41 +132,6 @@ def bisection_result(heading: str, result: Bisection, sentence: str) -> Result:
         "num_null": result.num_null, "tried": records,
     }  # fmt: skip
     return Result(result, picture, data, exit_code=0 if result.first_bad is None else 1)
-
-
-_LOG_VERBS = (
-    Verb(
-        "log",
-        "list the versions, newest first",
-        log,
-        (
-            argument("ref", nargs="?", completes=REF, help="start at this version"),
-            argument("-n", "--limit", type=int, help="the number of versions"),
-            argument("--graph", action="store_true", help="draw all branches as a graph"),
-        ),
-        "log -n 5",
-    ),
-    Verb(
-        "bisect",
-        "find the first version for which an expectation fails, by binary search",
-        bisect,
-        (
-            argument(
-                "statement",
-                help="SQL: a filter that all rows should pass, or a query that should return true",
-            ),
-            argument("--good", completes=REF, metavar="REF", help="a version for which it holds"),
-            argument("--bad", completes=REF, metavar="REF", help="a version for which it fails"),
-            argument(
-                "--nulls",
-                choices=["pass", "fail"],
-                default="pass",
-                help="whether rows for which the filter is NULL pass, as in SQL CHECK, or fail",
-            ),
-        ),
-        "bisect 'label IS NOT NULL'",
-    ),
-)
 
 
 MAX_BRANCHES = 16
@@ -245,12 +235,26 @@ def _about(info: VersionInfo) -> str:
     return f"{time}  {operation:<12} {rows:>14}{tags}{message}"
 
 
-_RANGE = re.compile(r"(?P<a>.*?)(?P<dots>\.\.\.?)(?P<b>.*)")
-LEVELS = ("transactions", "schema", "fragments", "files", "deletions", "indices", "config")
-
-
+@verb(
+    argument("range", completes=RANGE, metavar="A..B", help="the versions"),
+    argument("other", nargs="?", completes=REF, metavar="B", help="the same as A..B: A B"),
+    argument("--rows", action="store_true", help="the rows that differ"),
+    argument("--all", action="store_true", help="with --rows: all of them"),
+    argument("--key", completes=COLUMN, metavar="A,B", help="columns that identify a row"),
+    *(
+        argument(
+            f"--{level}",
+            dest="level",
+            action="store_const",
+            const=level,
+            help=f"the {level} that differ",
+        )
+        for level in LEVELS
+    ),
+    example="diff HEAD~1..HEAD --rows",
+)
 def diff(context: MagicContext, args: Namespace) -> Result:
-    """Compare two versions: counts, one level as a table, or rows."""
+    """Compare two versions: A..B, A...B (since the merge base), or A (with the current one)."""
     key = names_of(args.key)
     a, b = _both_versions(context, args.range, args.other)
     diff = context.dataset.diff(a, b, key=key)
@@ -301,8 +305,12 @@ def _both_versions(
     return context.dataset.checkout_version((ancestor.branch, ancestor.version)), b
 
 
+@verb(
+    argument("row", metavar="ID|COLUMN=VALUE", help="the row id, or a key such as id=7"),
+    example="row id=7",
+)
 def row(context: MagicContext, args: Namespace) -> Result:
-    """Show the history of one row."""
+    """Show the history of one row: created, updated, moved, deleted."""
     column, equals, value = args.row.partition("=")
     dataset = context.dataset
     if equals:
@@ -335,32 +343,4 @@ def _value(words: str, kind: pa.DataType | None) -> object:
         raise InvalidInputError(f"{words!r} is not a value of type {kind}") from error
 
 
-_COMPARISON_VERBS = (
-    Verb(
-        "diff",
-        "compare two versions: A..B, A...B (since the merge base), or A (with the current one)",
-        diff,
-        (
-            argument("range", completes=RANGE, metavar="A..B", help="the versions"),
-            argument("other", nargs="?", completes=REF, metavar="B", help="the same as A..B: A B"),
-            argument("--rows", action="store_true", help="the rows that differ"),
-            argument("--all", action="store_true", help="with --rows: all of them"),
-            argument("--key", completes=COLUMN, metavar="A,B", help="columns that identify a row"),
-            *(
-                argument(f"--{level}", dest="level", action="store_const", const=level,
-                         help=f"the {level} that differ")
-                for level in LEVELS
-            ),
-        ),
-        "diff HEAD~1..HEAD --rows",
-    ),
-    Verb(
-        "row",
-        "show the history of one row: created, updated, moved, deleted",
-        row,
-        (argument("row", metavar="ID|COLUMN=VALUE", help="the row id, or a key such as id=7"),),
-        "row id=7",
-    ),
-)  # fmt: skip
-
-VERBS = (*_LOG_VERBS, *_COMPARISON_VERBS)
+VERBS = (log, bisect, diff, row)

@@ -10,7 +10,7 @@ from typing import Any
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
 from lance_nb.magic.context import MagicContext, label
-from lance_nb.magic.verb import COLUMN, Result, Verb, argument, records_result, text_result
+from lance_nb.magic.verb import COLUMN, Result, argument, records_result, text_result, verb
 
 ACTIONS = ("list", "create", "drop", "optimize", "stats")
 # Arguments of create_index and create_scalar_index that are no settings of a kind.
@@ -20,6 +20,30 @@ _ARGUMENTS = frozenset(
 )  # fmt: skip
 
 
+@verb(
+    argument("action", nargs="?", choices=ACTIONS, default="list", help="what to do"),
+    argument(
+        "what",
+        nargs="?",
+        completes=COLUMN,
+        help="a column (create) or the name of an index",
+    ),
+    argument(
+        "--type",
+        default="BTREE",
+        help="BTREE, BITMAP, LABEL_LIST, NGRAM, ZONEMAP, BLOOMFILTER, IVF_PQ, ...",
+    ),
+    argument("--name", help="the name of a new index (default: COLUMN_idx)"),
+    argument("--replace", action="store_true", help="build an index of that name anew"),
+    argument(
+        "--set",
+        action="append",
+        metavar="NAME=VALUE",
+        help="create: a setting of the kind, such as num_sub_vectors=8; may be repeated",
+    ),
+    argument("--retrain", action="store_true", help="optimize: build as one segment anew"),
+    example="index create label --type BITMAP",
+)
 def index(context: MagicContext, args: Namespace) -> Result:
     """List, create, extend, describe or drop indices."""
     if args.action == "create":
@@ -114,52 +138,17 @@ def _name(context: MagicContext, args: Namespace, subject: str) -> str:
     return name
 
 
+@verb(
+    argument("filter", metavar="FILTER", help="a condition such as \"label = 'cat'\""),
+    argument("--run", action="store_true", help="run it, and count what was read"),
+    example="explain \"label = 'cat'\"",
+)
 def explain(context: MagicContext, args: Namespace) -> Result:
-    """Show how a filter is answered: indices, columns that are read first, rows."""
+    """Show which indices answer a filter, and what is read."""
     scanner = context.dataset.scanner(filter=args.filter)
     plan = scanner.analyze_plan() if args.run else scanner.explain_plan()
     lines = [text.line(line) for line in plan.splitlines()]
     return text_result(f"Plan of a scan of {label(context.dataset)}", lines, value=plan)
 
 
-VERBS = (
-    Verb(
-        "index",
-        "list, create, extend, describe or drop indices",
-        index,
-        (
-            argument("action", nargs="?", choices=ACTIONS, default="list", help="what to do"),
-            argument(
-                "what",
-                nargs="?",
-                completes=COLUMN,
-                help="a column (create) or the name of an index",
-            ),
-            argument(
-                "--type",
-                default="BTREE",
-                help="BTREE, BITMAP, LABEL_LIST, NGRAM, ZONEMAP, BLOOMFILTER, IVF_PQ, ...",
-            ),
-            argument("--name", help="the name of a new index (default: COLUMN_idx)"),
-            argument("--replace", action="store_true", help="build an index of that name anew"),
-            argument(
-                "--set",
-                action="append",
-                metavar="NAME=VALUE",
-                help="create: a setting of the kind, such as num_sub_vectors=8; may be repeated",
-            ),
-            argument("--retrain", action="store_true", help="optimize: build as one segment anew"),
-        ),
-        "index create label --type BITMAP",
-    ),
-    Verb(
-        "explain",
-        "show which indices answer a filter, and what is read",
-        explain,
-        (
-            argument("filter", metavar="FILTER", help="a condition such as \"label = 'cat'\""),
-            argument("--run", action="store_true", help="run it, and count what was read"),
-        ),
-        "explain \"label = 'cat'\"",
-    ),
-)
+VERBS = (index, explain)

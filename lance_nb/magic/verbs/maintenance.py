@@ -18,11 +18,11 @@ from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import (
     URI,
     Result,
-    Verb,
     argument,
     records_result,
     table_result,
     text_result,
+    verb,
 )
 from lance_nb.shown_text import visible, visible_lines
 
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from lance_nb.writing.repair_plan import RepairStep
 
 
+@verb()
 def space(context: MagicContext, args: Namespace) -> Result:
-    """Show the use of storage by category."""
+    """Show the use of storage: versions, tags, branches, orphan files."""
     usage = context.dataset.space()
     kinds = ("current", "old", "orphan", "bookkeeping", "other")
     records = [{"bytes of": kind, "size": getattr(usage, f"{kind}_bytes")} for kind in kinds]
@@ -48,8 +49,33 @@ def space(context: MagicContext, args: Namespace) -> Result:
     )
 
 
+@verb(
+    argument(
+        "uri",
+        nargs="?",
+        completes=URI,
+        help="another dataset, even one that cannot be opened",
+    ),
+    argument("--quick", action="store_true", help="do not decode values"),
+    argument(
+        "--sample",
+        metavar="SHARE",
+        help="read the content of a random sample of files: 10% or 0.1 of all bytes",
+    ),
+    argument("--seed", type=int, help="the seed of --sample, to choose the same files"),
+    argument("--repair", action="store_true", help="show the repair steps, and ask"),
+    argument("--yes", action="store_true", help="run the repair without asking"),
+    argument(
+        "--nobody-writes",
+        action="store_true",
+        help="nobody else is writing: also repair files younger than an hour",
+    ),
+    argument("--undo", nargs="?", const="", metavar="ID", help="move the files of a repair back"),
+    example="doctor photos.lance --quick",
+    needs_dataset=False,
+)
 def doctor(context: MagicContext, args: Namespace) -> Result:
-    """Verify a dataset, and advise; with --repair, repair it."""
+    """Verify a dataset and suggest maintenance; exit status 1 for damage."""
     if args.undo is not None:
         return _undo(context, args)
     if args.repair:
@@ -256,8 +282,9 @@ def _advice(context: MagicContext, dataset: LanceDataset | None) -> list[str]:
     ]
 
 
+@verb(argument("--target-rows", type=int, help="rows per fragment (default 1,048,576)"))
 def compact(context: MagicContext, args: Namespace) -> Result:
-    """Compact: merge small fragments and drop deleted rows."""
+    """Merge small fragments and drop deleted rows, as a new version."""
     dataset = context.checkout_latest()
     options = {} if args.target_rows is None else {"target_rows_per_fragment": args.target_rows}
     before = dataset.version
@@ -269,8 +296,15 @@ def compact(context: MagicContext, args: Namespace) -> Result:
     return records_result(f"Compacted {label(dataset)}", [record], value=metrics)
 
 
+@verb(
+    argument("--older-than", type=float, metavar="DAYS", help="only versions older than this"),
+    argument("--keep", type=int, metavar="N", help="keep the newest N versions"),
+    argument("--dry-run", action="store_true", help="only list them (default)"),
+    argument("--really", action="store_true", help="delete them"),
+    example="clean --keep 10",
+)
 def clean(context: MagicContext, args: Namespace) -> Result:
-    """Delete old versions, or list the files that would be deleted."""
+    """List old versions and unreferenced files; --really deletes them."""
     rules = {
         "older_than": None if args.older_than is None else timedelta(days=args.older_than),
         "retain_versions": args.keep,
@@ -296,58 +330,4 @@ def clean(context: MagicContext, args: Namespace) -> Result:
                            context.settings.rows_shown, lines=lines)  # fmt: skip
 
 
-VERBS = (
-    Verb("space", "show the use of storage: versions, tags, branches, orphan files", space),
-    Verb(
-        "doctor",
-        "verify a dataset and suggest maintenance; exit status 1 for damage",
-        doctor,
-        (
-            argument(
-                "uri",
-                nargs="?",
-                completes=URI,
-                help="another dataset, even one that cannot be opened",
-            ),
-            argument("--quick", action="store_true", help="do not decode values"),
-            argument(
-                "--sample",
-                metavar="SHARE",
-                help="read the content of a random sample of files: 10% or 0.1 of all bytes",
-            ),
-            argument("--seed", type=int, help="the seed of --sample, to choose the same files"),
-            argument("--repair", action="store_true", help="show the repair steps, and ask"),
-            argument("--yes", action="store_true", help="run the repair without asking"),
-            argument(
-                "--nobody-writes",
-                action="store_true",
-                help="nobody else is writing: also repair files younger than an hour",
-            ),
-            argument(
-                "--undo", nargs="?", const="", metavar="ID", help="move the files of a repair back"
-            ),
-        ),
-        "doctor photos.lance --quick",
-        needs_dataset=False,
-    ),
-    Verb(
-        "compact",
-        "merge small fragments and drop deleted rows, as a new version",
-        compact,
-        (argument("--target-rows", type=int, help="rows per fragment (default 1,048,576)"),),
-    ),
-    Verb(
-        "clean",
-        "list old versions and unreferenced files; --really deletes them",
-        clean,
-        (
-            argument(
-                "--older-than", type=float, metavar="DAYS", help="only versions older than this"
-            ),
-            argument("--keep", type=int, metavar="N", help="keep the newest N versions"),
-            argument("--dry-run", action="store_true", help="only list them (default)"),
-            argument("--really", action="store_true", help="delete them"),
-        ),
-        "clean --keep 10",
-    ),
-)
+VERBS = (space, doctor, compact, clean)

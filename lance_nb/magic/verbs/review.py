@@ -11,11 +11,22 @@ from lance_nb.explorer import text
 from lance_nb.explorer.static_rendering import StaticRendering
 from lance_nb.format.reviews import ReviewComment
 from lance_nb.magic.context import MagicContext
-from lance_nb.magic.verb import BRANCH, Result, Verb, argument
+from lance_nb.magic.verb import BRANCH, Result, argument, verb
 
 
+@verb(
+    argument("branch", completes=BRANCH, help="the branch to review"),
+    argument("--into", completes=BRANCH, metavar="BRANCH", help="the target of the merge"),
+    argument("-m", "--message", help="write a comment"),
+    argument("--reply-to", metavar="ID", help="the comment that this one answers"),
+    argument("--approve", action="store_true", help="approve this version of the branch"),
+    argument("--request-changes", action="store_true", help="ask for changes"),
+    argument("--author", help="who says it"),
+    argument("--html", metavar="FILE", help="write the page as one file"),
+    example="review dev --html review.html",
+)
 def review(context: MagicContext, args: Namespace) -> Result:
-    """Show a review, after writing a comment or an approval."""
+    """Review a branch: changes, checks, discussion; comment on it, or approve it."""
     from lance_nb.explorer.review.review_page import review_picture
 
     review = context.dataset.branches.review(args.branch, args.into)
@@ -58,21 +69,4 @@ def _write(review: Review, args: Namespace) -> None:
         review.comment(message, reply_to=args.reply_to, author=args.author)
 
 
-VERBS = (
-    Verb(
-        "review",
-        "review a branch: changes, checks, discussion; comment on it, or approve it",
-        review,
-        (
-            argument("branch", completes=BRANCH, help="the branch to review"),
-            argument("--into", completes=BRANCH, metavar="BRANCH", help="the target of the merge"),
-            argument("-m", "--message", help="write a comment"),
-            argument("--reply-to", metavar="ID", help="the comment that this one answers"),
-            argument("--approve", action="store_true", help="approve this version of the branch"),
-            argument("--request-changes", action="store_true", help="ask for changes"),
-            argument("--author", help="who says it"),
-            argument("--html", metavar="FILE", help="write the page as one file"),
-        ),
-        "review dev --html review.html",
-    ),
-)
+VERBS = (review,)

@@ -14,7 +14,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
 from lance_nb.explorer import version_refs as refs
 from lance_nb.magic.context import MagicContext, label
-from lance_nb.magic.verb import COLUMN, Result, Verb, argument, names_of, table_result
+from lance_nb.magic.verb import COLUMN, Result, argument, names_of, table_result, verb
 
 REFINE_FACTOR = 10
 _DISTANCE = "_distance"
@@ -22,8 +22,32 @@ _SCORE = "_score"
 _COLUMNS = 6  # shown beside what was found, where none are named
 
 
+_COMPARING = (
+    argument("--by", metavar="COLUMN", completes=COLUMN, help="the column of vectors"),
+    argument("-n", "--limit", type=int, default=20, help="how many rows are shown"),
+    argument("--metric", choices=("cosine", "l2", "hamming"), help="the distance"),
+    argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
+    argument("--where", metavar="FILTER", help="compare rows that pass an SQL filter"),
+    argument("--exact", action="store_true", help="compare all pairs of rows"),
+)
+
+
+@verb(
+    argument("text", help="the words; a phrase stands between quotation marks"),
+    argument(
+        "--in",
+        dest="column",
+        metavar="A,B",
+        completes=COLUMN,
+        help="the columns of texts (default: those with an INVERTED index)",
+    ),
+    argument("-n", "--limit", type=int, default=10, help="how many rows"),
+    argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
+    argument("--where", metavar="FILTER", help="search among rows that pass an SQL filter"),
+    example="search 'quick fox' --in label -n 5",
+)
 def search(context: MagicContext, args: Namespace) -> Result:
-    """Show the rows that match a text, best first; its words are marked in the texts."""
+    """Show the rows that match a text, best first, by text index if there is one."""
     dataset = context.dataset
     column_names = names_of(args.column)
     query: dict[str, Any] = {"query": args.text}
@@ -56,8 +80,18 @@ def _marked(scan: LanceScanner, column: str, value: str | None) -> str | None:
     return value
 
 
+@verb(
+    argument("row", metavar="ID|COLUMN=VALUE", help="the row id, or a key such as id=7"),
+    argument("--by", metavar="COLUMN", completes=COLUMN, help="the column of vectors"),
+    argument("-n", "--limit", type=int, default=10, help="how many rows"),
+    argument("--metric", choices=("l2", "cosine", "dot", "hamming"), help="the distance"),
+    argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
+    argument("--where", metavar="FILTER", help="search among rows that pass an SQL filter"),
+    argument("--exact", action="store_true", help="compare every row, without an index"),
+    example="like id=7 --by vector -n 5",
+)
 def like(context: MagicContext, args: Namespace) -> Result:
-    """Show the rows nearest to one row, which is among them, with their distances."""
+    """Show the rows whose vectors are nearest to that of a row, by index if there is one."""
     dataset = context.dataset
     column = args.by if args.by is not None else _only_vectors(dataset)
     row, code = _vector(dataset, column, args.row)
@@ -78,6 +112,15 @@ def like(context: MagicContext, args: Namespace) -> Result:
     return table_result(heading, rows, args.limit, lines=[line.line()])
 
 
+@verb(
+    *_COMPARING,
+    argument(
+        "--threshold",
+        type=float,
+        help="the largest distance that links two rows (default: 0.01 for cosine)",
+    ),
+    example="duplicates --by vector --threshold 0.005",
+)
 def duplicates(context: MagicContext, args: Namespace) -> Result:
     """Show groups of rows whose vectors are nearly the same."""
     dataset = context.dataset
@@ -96,6 +139,12 @@ def duplicates(context: MagicContext, args: Namespace) -> Result:
     return _with_values(dataset, heading, duplicate_table, args, lines)
 
 
+@verb(
+    argument("label", completes=COLUMN, help="the column of labels"),
+    *_COMPARING,
+    argument("-k", "--neighbours", type=int, help="how many have a say (default: 10)"),
+    example="doubts label --by vector",
+)
 def doubts(context: MagicContext, args: Namespace) -> Result:
     """Show rows whose nearest neighbours mostly have another label."""
     dataset = context.dataset
@@ -184,72 +233,4 @@ def _equals(name: str, value: str, kind: pa.DataType) -> str:
         raise InvalidInputError(f"{text.line(value)} is not a value of {kind}") from error
 
 
-_COMPARING = (
-    argument("--by", metavar="COLUMN", completes=COLUMN, help="the column of vectors"),
-    argument("-n", "--limit", type=int, default=20, help="how many rows are shown"),
-    argument("--metric", choices=("cosine", "l2", "hamming"), help="the distance"),
-    argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
-    argument("--where", metavar="FILTER", help="compare rows that pass an SQL filter"),
-    argument("--exact", action="store_true", help="compare all pairs of rows"),
-)
-VERBS = (
-    Verb(
-        "search",
-        "show the rows that match a text, best first, by text index if there is one",
-        search,
-        (
-            argument("text", help="the words; a phrase stands between quotation marks"),
-            argument(
-                "--in",
-                dest="column",
-                metavar="A,B",
-                completes=COLUMN,
-                help="the columns of texts (default: those with an INVERTED index)",
-            ),
-            argument("-n", "--limit", type=int, default=10, help="how many rows"),
-            argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
-            argument("--where", metavar="FILTER", help="search among rows that pass an SQL filter"),
-        ),
-        "search 'quick fox' --in label -n 5",
-    ),
-    Verb(
-        "like",
-        "show the rows whose vectors are nearest to that of a row, by index if there is one",
-        like,
-        (
-            argument("row", metavar="ID|COLUMN=VALUE", help="the row id, or a key such as id=7"),
-            argument("--by", metavar="COLUMN", completes=COLUMN, help="the column of vectors"),
-            argument("-n", "--limit", type=int, default=10, help="how many rows"),
-            argument("--metric", choices=("l2", "cosine", "dot", "hamming"), help="the distance"),
-            argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
-            argument("--where", metavar="FILTER", help="search among rows that pass an SQL filter"),
-            argument("--exact", action="store_true", help="compare every row, without an index"),
-        ),
-        "like id=7 --by vector -n 5",
-    ),
-    Verb(
-        "duplicates",
-        "show groups of rows whose vectors are nearly the same",
-        duplicates,
-        (
-            *_COMPARING,
-            argument(
-                "--threshold",
-                type=float,
-                help="the largest distance that links two rows (default: 0.01 for cosine)",
-            ),
-        ),
-        "duplicates --by vector --threshold 0.005",
-    ),
-    Verb(
-        "doubts",
-        "show rows whose nearest neighbours mostly have another label",
-        doubts,
-        (
-            argument("label", completes=COLUMN, help="the column of labels"),
-            *_COMPARING,
-            argument("-k", "--neighbours", type=int, help="how many have a say (default: 10)"),
-        ),
-        "doubts label --by vector",
-    ),
-)
+VERBS = (search, like, duplicates, doubts)

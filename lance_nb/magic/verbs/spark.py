@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
 from lance_nb.magic.context import MagicContext
-from lance_nb.magic.verb import Result, Verb, argument, records_result
+from lance_nb.magic.verb import Result, argument, records_result, verb
 from lance_nb.shown_text import without_url_secrets
 
 # The package is loaded by the functions: this module is loaded for every line of a terminal.
@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 _ID_CHARS = 8
 
 
+@verb(
+    argument("--start", action="store_true", help="start a local session now"),
+    argument("--cancel", metavar="JOB", help="cancel a job; nothing is committed"),
+    argument("--resume", metavar="ID", help="commit an unfinished operation"),
+    argument("--forget", metavar="ID", help="remove an unfinished operation"),
+    name="spark",
+    needs_dataset=False,
+)
 def status(context: MagicContext, args: Namespace) -> Result:
-    """Show the Spark session, when Spark is used, background jobs, and unfinished operations."""
+    """Show the Spark session, background jobs, and unfinished operations."""
     from lance_nb import spark
     from lance_nb.spark.run import SESSION_BYTES, START_BYTES
 
@@ -101,17 +109,4 @@ def _options(context: MagicContext, entry: Entry) -> StorageOptions | None:
     return session.storage_options
 
 
-VERBS = (
-    Verb(
-        "spark",
-        "show the Spark session, background jobs, and unfinished operations",
-        status,
-        (
-            argument("--start", action="store_true", help="start a local session now"),
-            argument("--cancel", metavar="JOB", help="cancel a job; nothing is committed"),
-            argument("--resume", metavar="ID", help="commit an unfinished operation"),
-            argument("--forget", metavar="ID", help="remove an unfinished operation"),
-        ),
-        needs_dataset=False,
-    ),
-)
+VERBS = (status,)

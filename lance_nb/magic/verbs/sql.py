@@ -22,7 +22,7 @@ from lance_nb.explorer import text
 from lance_nb.explorer import version_refs as refs
 from lance_nb.format.alphanumeric import ALPHANUMERIC_CLASS
 from lance_nb.magic.context import MagicContext, variables_of
-from lance_nb.magic.verb import Result, Verb, argument, table_result
+from lance_nb.magic.verb import Result, argument, table_result, verb
 
 CURRENT = "dataset"
 _WORD = rf"\w{ALPHANUMERIC_CLASS}"  # the letters of names of tags and branches
@@ -37,8 +37,14 @@ _MISSING = re.compile(r"Table with name (?P<name>.+?) does not exist")
 _WRITES = re.compile(r"(insert|update|delete|merge|truncate|alter|drop)\b", re.IGNORECASE)
 
 
+@verb(
+    argument("statement", metavar="STATEMENT", help="an SQL query for DuckDB"),
+    example="sql SELECT label, count(*) FROM dataset GROUP BY label",
+    needs_dataset=False,
+    is_text=True,
+)
 def sql(context: MagicContext, args: Namespace) -> Result:
-    """Run a statement."""
+    """Run SQL over any versions: FROM dataset, FROM photos@tag:v1."""
     statement = _unquoted(args.statement.strip()).rstrip(";")
     if not statement:
         raise InvalidInputError("the statement is missing; try: %lance sql SELECT * FROM dataset")
@@ -123,14 +129,4 @@ def _tables(statement: str) -> set[str]:
     return {table.name for tables_of_statement in tables for table in tables_of_statement}
 
 
-VERBS = (
-    Verb(
-        "sql",
-        "run SQL over any versions: FROM dataset, FROM photos@tag:v1",
-        sql,
-        (argument("statement", metavar="STATEMENT", help="an SQL query for DuckDB"),),
-        "sql SELECT label, count(*) FROM dataset GROUP BY label",
-        needs_dataset=False,
-        is_text=True,
-    ),
-)
+VERBS = (sql,)

@@ -8,13 +8,7 @@ from collections.abc import Sequence
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
 from lance_nb.magic.context import MagicContext, label
-from lance_nb.magic.verb import VARIABLE, Result, Verb, argument, records_result, text_result
-
-
-def stage(context: MagicContext, args: Namespace) -> Result:
-    """Stage one more edit and preview all staged edits."""
-    _EDITS[args.edit](context, args.words, args)
-    return status(context, args)
+from lance_nb.magic.verb import VARIABLE, Result, argument, records_result, text_result, verb
 
 
 def _append(context: MagicContext, words: Sequence[str], args: Namespace) -> None:
@@ -39,7 +33,30 @@ def _overwrite(context: MagicContext, words: Sequence[str], args: Namespace) -> 
 _EDITS = {"append": _append, "delete": _delete, "update": _update, "overwrite": _overwrite}
 
 
+@verb(
+    argument("edit", choices=tuple(_EDITS), help="the kind of edit"),
+    argument(
+        "words",
+        nargs="*",
+        completes=VARIABLE,
+        help="append, overwrite: a variable or file; delete: a filter; update: COLUMN=EXPRESSION",
+    ),
+    argument("--where", metavar="FILTER", help="update, delete: only these rows"),
+    example="stage update price='price * 2' --where 'price < 10'",
+)
+def stage(context: MagicContext, args: Namespace) -> Result:
+    """Stage an edit: rows to append, delete, update or overwrite; nothing is committed."""
+    _EDITS[args.edit](context, args.words, args)
+    return _status(context)
+
+
+@verb()
 def status(context: MagicContext, args: Namespace) -> Result:
+    """Show the staged edits and what a commit would change."""
+    return _status(context)
+
+
+def _status(context: MagicContext) -> Result:
     """Show the staged edits (of explorers too), their effect, and conflicts with other commits."""
     cards = context.staging_area.open_cards
     if not cards:
@@ -72,8 +89,13 @@ def status(context: MagicContext, args: Namespace) -> Result:
     )
 
 
+@verb(
+    argument("-m", "--message", nargs="+", help="the commit message"),
+    argument("--each", action="store_true", help="one version per edit"),
+    example="commit -m clean prices",
+)
 def commit(context: MagicContext, args: Namespace) -> Result:
-    """Commit the staged edits as one version, or each as a version."""
+    """Commit the staged edits, as one version or one version each."""
     area = context.staging_area
     if not area.open_cards:
         raise InvalidInputError("nothing is staged; use %lance stage first")
@@ -92,8 +114,9 @@ def commit(context: MagicContext, args: Namespace) -> Result:
     return records_result(f"Committed {label(dataset)}", [record], value=dataset)
 
 
+@verb()
 def discard(context: MagicContext, args: Namespace) -> Result:
-    """Discard the staged edits, also those of explorers."""
+    """Discard the staged edits."""
     cards = context.staging_area.open_cards
     if not cards:
         raise InvalidInputError("nothing is staged")
@@ -118,30 +141,4 @@ def _assignment(words: str) -> tuple[str, str]:
     return column.strip(), value.strip()
 
 
-VERBS = (
-    Verb(
-        "stage",
-        "stage an edit: rows to append, delete, update or overwrite; nothing is committed",
-        stage,
-        (
-            argument("edit", choices=tuple(_EDITS), help="the kind of edit"),
-            argument("words", nargs="*", completes=VARIABLE,
-                     help="append, overwrite: a variable or file; delete: a filter; update: "
-                          "COLUMN=EXPRESSION"),
-            argument("--where", metavar="FILTER", help="update, delete: only these rows"),
-        ),
-        "stage update price='price * 2' --where 'price < 10'",
-    ),
-    Verb("status", "show the staged edits and what a commit would change", status),
-    Verb(
-        "commit",
-        "commit the staged edits, as one version or one version each",
-        commit,
-        (
-            argument("-m", "--message", nargs="+", help="the commit message"),
-            argument("--each", action="store_true", help="one version per edit"),
-        ),
-        "commit -m clean prices",
-    ),
-    Verb("discard", "discard the staged edits", discard),
-)  # fmt: skip
+VERBS = (stage, status, commit, discard)
