@@ -5,8 +5,9 @@
     [NAME <<] verb word ... [-o NAME] [--json] [--no-display] [--debug]
 
 To add a verb, declare its function with ``verb``, add it to ``VERBS`` of its module in
-``magic/verbs``, and a new module to ``GROUPS``. Quoting: see ``lance_nb.code_lines``, which also writes the lines that are offered to
-users. Variables are substituted in words; the text of a verb such as ``sql`` is passed unchanged.
+``magic/verbs``, and a new module to ``GROUPS``. Quoting: see ``lance_nb.code_lines``, which also
+writes the lines that are offered to users. Variables are substituted in words; the text of a verb
+such as ``sql`` is passed unchanged.
 """
 
 from __future__ import annotations
