@@ -252,24 +252,24 @@ def resume(
     target = storage_options if target_storage_options is None else target_storage_options
     resume_options = ResumeOptions(storage_options, target, function)
     run_options = RunOptions.of(None, options)
-    kept = journal.open_work(operation_id, resume_options)
+    journaled = journal.open_work(operation_id, resume_options)
     watch = ProgressReporter(run_options.progress)
     try:
-        if kept.results is not None:
-            outcome = _commit_kept(kept.plan, kept.results, kept.label)
+        if journaled.results is not None:
+            outcome = _commit_kept(journaled.plan, journaled.results, journaled.label)
             if isinstance(outcome, LanceDataset):
                 journal.forget(operation_id)
                 watch.phase(DONE)
                 return outcome
-            kept = _tasks_again(kept.plan, resume_options, outcome)
+            journaled = _tasks_again(journaled.plan, resume_options, outcome)
         watch.phase(PLANNING)
-        log = kept.log
-        done = {} if log is None else log.results(len(kept.plan.tasks))
+        log = journaled.log
+        done = {} if log is None else log.results(len(journaled.plan.tasks))
         folder = True if log is None else log.folder or True
-        run_options = replace(run_options, label=kept.label, journal=folder)
-        dataset, _ = _run_plan(Work(kept.plan, done, log), None, run_options, watch)
+        run_options = replace(run_options, label=journaled.label, journal=folder)
+        dataset, _ = _run_plan(Work(journaled.plan, done, log), None, run_options, watch)
     except VersionNotFoundError as error:
-        if error.version != kept.plan.pinned.version:
+        if error.version != journaled.plan.pinned.version:
             raise
         reason = f"version {error.version}, which it reads, was removed"
         raise _refused(operation_id, reason) from error

@@ -83,7 +83,7 @@ def test_search_marks_words_and_shows_the_line(tmp_path: Path) -> None:
     context = MagicContext()
     context.set_dataset(ds)
     args = Namespace(text="fox", column="t", limit=5, columns=None, where=None)
-    result = searching.search(context, args)
+    result = searching.search.run(context, args)
     assert result.value["t"].to_pylist() == ["fox fox", "a quick Fox"]
     assert result.value["_score"].to_pylist() == sorted(result.value["_score"].to_pylist())[::-1]
     shown = result.picture.text

@@ -37,9 +37,9 @@ def test_work_in_the_background_is_shown_and_cancelled(lance: Lance) -> None:
 
 def test_unfinished_work_is_finished_or_given_up(lance: Lance, written: Path) -> None:
     plan = spark.plan_delete(lance_nb.dataset(str(written)), "id < 1000000")
-    entry = keep(plan, [], Label())
-    assert entry.operation_id in lance("spark").picture.text
-    lance(f"spark --forget {entry.operation_id[:8]}")
+    assert keep(plan, [], Label())
+    assert plan.operation_id in lance("spark").picture.text
+    lance(f"spark --forget {plan.operation_id[:8]}")
     assert spark.unfinished() == []
     with pytest.raises(UsageError, match="no unfinished operation 'x'"):
         lance("spark --resume x")
