@@ -169,68 +169,12 @@ test-spark: $(VENV)/.stamp-test  ## run plans and the data source on a real Spar
 bench: $(VENV)/.stamp-test  ## measure, beside pylance; NAME=read, BENCH_FLAGS='--only NAME'; NAME=--help lists the names
 	$(PY) -m tests.benchmarks $(or $(NAME),tables) $(BENCH_FLAGS)
 
-race: $(VENV)/.stamp-test  ## 8 processes, ours and pylance's, commit 2,000 times to one dataset
-	$(PY) -m tests.concurrency.processes $(or $(COMMITS),250) --ours 4 --pylance 4 --keep
-
-simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and fail; HISTORIES=100000
-	$(PY) -m tests.concurrency.simulation $(or $(HISTORIES),100000) $(or $(SEED),1) --jobs $(JOBS) --keep
-
-torture: torture-kills torture-losses torture-beside torture-stores torture-spark torture-spark-kills torture-streams torture-cells torture-replies torture-datasets torture-files simulate race stateful reliability  ## all long runs; KILLS= STATES= SPARK_ROUNDS= SPARK_KILLS= STREAM_REPLAYS= CELLS= REPLIES= DAMAGES= FILES= HISTORIES= COMMITS= RUNS= SEED=1
-
-torture-kills: $(VENV)/.stamp-test  ## kill writers at every call that changes the disk; KILLS=2000 SEED=1
-	$(PY) -m tests.torture.kills $(or $(KILLS),2000) $(or $(SEED),1) --jobs $(JOBS) --keep
-
-torture-losses: $(VENV)/.stamp-test  ## lose what was not synced when the power failed; STATES=10000 SEED=1
-	$(PY) -m tests.torture.losses $(or $(STATES),10000) $(or $(SEED),1) --jobs $(JOBS) --keep
-
-torture-beside: $(VENV)/.stamp-test  ## kill writers while pylance commits; BESIDE=700 SEED=1
-	$(PY) -m tests.torture.beside $(or $(BESIDE),700) $(or $(SEED),1) --jobs $(JOBS) --keep
-
-torture-stores: $(VENV)/.stamp-test  ## kill writers that commit through a manifest store; KIND=sqlite STORES=700 SEED=1
-	$(PY) -m tests.torture.stores $(or $(STORES),700) $(or $(SEED),1) --kind $(or $(KIND),sqlite) --jobs $(JOBS) --keep
-
-torture-spark: $(VENV)/.stamp-test  ## let tasks, executors, commits and drivers of jobs on Spark fail; SPARK_ROUNDS=60 SEED=1
-	$(PY) -W ignore -m tests.torture.spark_failures $(or $(SPARK_ROUNDS),60) $(or $(SEED),1) --keep
-
-torture-spark-kills: $(VENV)/.stamp-test  ## kill workers, executors and drivers at every stage of jobs on Spark; SPARK_KILLS=144 SEED=1
-	$(PY) -W ignore -m tests.torture.spark_kills $(or $(SPARK_KILLS),144) $(or $(SEED),1) --keep
-
-torture-streams: $(VENV)/.stamp-test  ## offer batches of streams on Spark again after commits of others; STREAM_REPLAYS=100 SEED=1
-	$(PY) -W ignore -m tests.torture.stream_replays $(or $(STREAM_REPLAYS),100) $(or $(SEED),1) --keep
-
-torture-cells: $(VENV)/.stamp-test  ## one or two faults at the steps of every change, in memory; CELLS=10000 SEED=1
-	$(PY) -m tests.concurrency.crash_grid $(or $(CELLS),10000) $(or $(SEED),1) --jobs $(JOBS) --keep
-
-torture-replies: $(VENV)/.stamp-test  ## each of six errors at every call to the disk; REPLIES=13400 SEED=1
-	$(PY) -m tests.concurrency.lost_replies $(or $(REPLIES),13400) $(or $(SEED),1) --jobs $(JOBS) --keep
-
-torture-datasets: $(VENV)/.stamp-test  ## damage whole datasets, call every verb of ours; DAMAGES=100000 SEED=1
-	$(PY) -m tests.hostile.whole $(or $(DAMAGES),100000) $(or $(SEED),1) --jobs $(JOBS) --keep
-
-torture-files: $(VENV)/.stamp-test  ## damage data files of every version and read them; FILES=150000 SEED=1
-	$(PY) -m tests.hostile.fuzz $(or $(FILES),150000) $(or $(SEED),1) --jobs $(JOBS) --keep
-
-fuzz-indices: $(VENV)/.stamp-test  ## damage index files of every kind and search them; CASES=5000 SEED=1
-	$(PY) -m tests.hostile.indices $(or $(CASES),5000) $(or $(SEED),1) --seconds 900
-
-fuzz-kernels: $(VENV)/.stamp-test  ## compiled loops on hostile input under AddressSanitizer (needs gcc); CASES=200000 SEED=1
-	$(PY) -m tests.hostile.kernels $(or $(CASES),200000) $(or $(SEED),1) --seconds 900
-
-reliability: $(VENV)/.stamp-test  ## write RELIABILITY.md from the stored results of long runs
-	$(PY) -m tests.torture.report
-
-stateful: $(VENV)/.stamp-test  ## random sequences of every verb against a model; RUNS=10000 SEED=1
-	$(PY) -m tests.stateful.sequences $(or $(RUNS),10000) $(or $(SEED),1) --keep
-
-differential: $(VENV)/.stamp-test  ## random schemas, histories and reads against pylance; MINUTES=30 SEED= CASES=
-	$(PY) -m tests.differential.run --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES))
+faults: $(VENV)/.stamp-test  ## make faults of one kind happen, or list the kinds; NAME=kills FLAGS='2000 1 --jobs 2 --keep'
+	$(PY) -m tests.faults $(NAME) $(FLAGS)
 
 mutation: $(VENV)/.stamp-test  ## change expressions of the engine and see whether tests fail; COUNT=400 SEED=1 FLAGS=
 	@$(PIP) --editable '.[mutation]'
 	$(PY) -m tests.mutation.run --count $(or $(COUNT),400) --seed $(or $(SEED),1) $(FLAGS)
-
-differential-planted: $(VENV)/.stamp-test  ## how soon the differential cases find each of some planted defects
-	$(PY) -m tests.differential.planted
 
 reference: $(VENV)/.stamp-test  ## write the generated pages of notebooks/reference
 	$(PY) -m tests.support.reference_pages

@@ -16,7 +16,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from lance_nb.storage.system_calls import descriptors_max
@@ -96,4 +96,5 @@ def _closing(descriptor: int, sync: Callable[[int], None]) -> None:
     try:
         sync(descriptor)
     finally:
-        os.close(descriptor)
+        with suppress(OSError):  # of a duplicate: what fsync confirmed is durable all the same
+            os.close(descriptor)

@@ -8,8 +8,8 @@ from pathlib import Path
 from lance_nb._pb import file as file_pb
 from lance_nb._pb import table as pb
 from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, parse_footer
+from tests.faults.damage.mutate import column_messages, with_column_messages
 from tests.golden.copies import edited_fragment, edited_manifest
-from tests.hostile.mutate import column_messages, with_column_messages
 
 VERSION = 4  # of the golden history: its third fragment has 5,060 rows of one page per column
 PAGE_ROWS = 5060

@@ -555,7 +555,7 @@ def test_dictionaries_of_more_items_than_the_keys_number_are_read(
     tmp_path: Path, read: str
 ) -> None:
     require_pylance()
-    from tests.differential.play import Player
+    from tests.faults.differential.play import Player
 
     player = Player(tmp_path)
     three_dictionaries(player.root)

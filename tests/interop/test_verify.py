@@ -17,8 +17,8 @@ from pyroaring import BitMap
 
 import lance_nb
 from lance_nb._pb import table
-from tests.stateful.sequences import both_engines, take
-from tests.stateful.world import World
+from tests.faults.stateful.sequences import both_engines, take
+from tests.faults.stateful.world import World
 from tests.support.damages import Damaged, fragments_of, put_fragments
 from tests.support.requirements import require_pylance
 

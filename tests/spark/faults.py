@@ -1,11 +1,11 @@
-"""Tasks that fail once, each in its own way, after they have done their work."""
+"""Tasks and processes of jobs on Spark that fail once, each in its own way, at a stage."""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -23,35 +23,8 @@ from lance_nb.storage.local_writer import LocalObjectWriter
 
 
 @dataclass(frozen=True)
-class Faulty:
-    """A task whose first attempt writes its files and then ends badly: "error", "crash", "kill".
-
-    A crash ends the Python worker, a kill the executor around it.
-    """
-
-    task: Task
-    fault: str
-    mark: str
-
-    @property
-    def size_bytes(self) -> int:
-        return self.task.size_bytes
-
-    def run(self) -> Any:
-        found = self.task.run()
-        mark = Path(self.mark)
-        if mark.exists():
-            return found
-        mark.touch()
-        if self.fault == "error":
-            raise StorageError("x", "the network is away")
-        os.kill(os.getpid() if self.fault == "crash" else executor_of_this(), signal.SIGKILL)
-        return None
-
-
-@dataclass(frozen=True)
 class Killer:
-    """Kills the Python worker, the executor or the driver of a task, once.
+    """Kills the Python worker, the executor or the driver of a task, once, or fails the task.
 
     ``stage`` is "before", "while it writes" (when the first file would get its name) or "after".
     A mark in ``folder/marks`` holds victim and stage.
@@ -76,6 +49,8 @@ class Killer:
                 mark.write(f"{self.victim}\n{stage}")
         except FileExistsError:
             return
+        if self.victim == "task":
+            raise StorageError("x", "the network is away")
         process = {"worker": os.getpid, "executor": executor_of_this, "driver": lambda: self.driver}
         os.kill(process[self.victim](), signal.SIGKILL)
         os._exit(1)
@@ -152,12 +127,31 @@ def executor_of_this() -> int:
     return int(stat.rpartition(")")[2].split()[1])
 
 
-def faulty(plan: Plan, faults: list[str], folder: Path) -> Plan:
-    """Give the first tasks of a plan faults."""
+def faulty(plan: Plan, victims: list[str], folder: Path) -> Plan:
+    """Let the first tasks of a plan fail after their work, or kill who runs them."""
+    (folder / "marks").mkdir()
     tasks: list[Task] = list(plan.tasks)
-    for at, fault in enumerate(faults):
-        tasks[at] = Faulty(tasks[at], fault, str(folder / f"tried-{at}"))
+    for at, victim in enumerate(victims):
+        tasks[at] = KilledTask(tasks[at], Killer(victim, "after", str(folder), number=at))
     return replace(plan, tasks=tuple(tasks))
+
+
+@contextmanager
+def replies_lost(replies: Iterable[str]) -> Iterator[None]:
+    """Let commits of this process hear nothing: each claim of a version is "made", or "lost"."""
+    claim = LocalStore.write_if_absent
+    left = iter(replies)
+
+    def unclear(store: LocalStore, path: str, data: Any) -> None:
+        reply = next(left, None) if path.endswith(".manifest") else None
+        if reply is None:
+            return claim(store, path, data)
+        if reply == "made":
+            claim(store, path, data)
+        raise StorageError(path, "the reply was lost", "unknown")
+
+    with mock.patch.object(LocalStore, "write_if_absent", unclear):
+        yield
 
 
 def data_files(uri: str) -> tuple[set[str], set[str]]:

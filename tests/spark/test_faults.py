@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,12 @@ from pyarrow import parquet
 
 import lance_nb
 from lance_nb import spark
-from lance_nb.errors import CommitConflictError, CommitStateUnknownError, StorageError
+from lance_nb.errors import CommitConflictError, CommitStateUnknownError
 from lance_nb.spark import plan
 from lance_nb.spark.run import RunOptions, run_once
 from lance_nb.spark.types import readable_schema
-from lance_nb.storage.local import LocalStore
 from tests.spark.data import MARKS, NUM_ROWS, by_pylance, ids_of, rows, written
-from tests.spark.faults import cleaned, data_files, faulty
+from tests.spark.faults import cleaned, data_files, faulty, replies_lost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ def test_tasks_that_fail_or_crash_are_tried_again(session: SparkSession, tmp_pat
     source = str(tmp_path / "x.parquet")
     pieces = spark.plan_append(lance_nb.dataset(uri), source, task_bytes=1)
     assert len(pieces.tasks) == 3
-    hurt = faulty(pieces, ["error", "crash"], tmp_path)
+    hurt = faulty(pieces, ["task", "worker"], tmp_path)
     made = run_once(hurt, RunOptions(engine="spark", spark=session))
     assert made.version == 2
     assert ids_of(uri) == list(range(NUM_ROWS + 90))
@@ -62,32 +62,15 @@ def test_a_commit_that_fails_leaves_the_dataset_as_it_was(
     assert there == named
 
 
-def network(monkeypatch: pytest.MonkeyPatch, replies: list[str]) -> None:
-    """Make commits of this process hear nothing: what was asked is "done", or "lost" itself."""
-    claim = LocalStore.write_if_absent
-
-    def unclear(store: LocalStore, path: str, data: Any) -> None:
-        if not replies or not path.endswith(".manifest"):
-            return claim(store, path, data)
-        if replies.pop(0) == "done":
-            claim(store, path, data)
-        raise StorageError(path, "the reply was lost", "unknown")
-
-    monkeypatch.setattr(LocalStore, "write_if_absent", unclear)
-
-
 def test_replies_that_are_lost_lose_and_double_nothing(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: SparkSession, tmp_path: Path
 ) -> None:
     uri = written(tmp_path)
     frame = session.createDataFrame(rows(NUM_ROWS, NUM_ROWS + 10))
-    with monkeypatch.context() as patched:
-        network(patched, ["lost", "done"])
+    with replies_lost(["lost", "made"]):
         assert spark.write(frame, uri, "append").version == 2
-    with monkeypatch.context() as patched:
-        network(patched, ["lost"] * 1000)
-        with pytest.raises(CommitStateUnknownError):
-            spark.delete(uri, "id < 5", engine="spark", spark=session)
+    with replies_lost(repeat("lost")), pytest.raises(CommitStateUnknownError):
+        spark.delete(uri, "id < 5", engine="spark", spark=session)
     assert lance_nb.dataset(uri).version == 2
     (entry,) = spark.unfinished()
     assert spark.resume(entry.operation_id).version == 3

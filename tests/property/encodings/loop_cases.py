@@ -1,7 +1,7 @@
 """Inputs for both forms of every loop, sound and hostile, from a seed.
 
-Shared by the property test, which compares the forms, and by ``make fuzz-kernels``, which runs the
-compiled form under AddressSanitizer.
+Shared by the property test, which compares the forms, and by ``python -m tests.faults kernels``,
+which runs the compiled form under AddressSanitizer.
 """
 
 from __future__ import annotations

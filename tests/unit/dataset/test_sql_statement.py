@@ -13,7 +13,7 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.sql import open_duckdb, prepare
 from lance_nb.dataset.sql_statement import indexed_statement
-from tests.hostile.mutate import column_messages
+from tests.faults.damage.mutate import column_messages
 from tests.support.requirements import require_package
 
 

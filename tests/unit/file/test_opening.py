@@ -13,7 +13,7 @@ from lance_nb.storage.local import LocalStore
 from tests.support.legacy_files import example
 from tests.support.reading import BytesStore
 
-GOLDEN = Path(__file__).parents[2] / "hostile" / "golden"
+GOLDEN = Path(__file__).parents[2] / "faults" / "damage" / "golden"
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])

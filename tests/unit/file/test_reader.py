@@ -14,10 +14,10 @@ from lance_nb.file.reader import FileReader
 from lance_nb.file.writer import FileOptions, FileWriter
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore, clear
-from tests.hostile.golden.generate import tables
+from tests.faults.damage.golden.generate import tables
 from tests.support.reading import BytesStore, Columns, positions_of, rows_of, same, single_rows
 
-GOLDEN = Path(__file__).parents[2] / "hostile" / "golden"
+GOLDEN = Path(__file__).parents[2] / "faults" / "damage" / "golden"
 CASES = [(name, version) for name in tables() for version in ("2.1", "2.2")]
 
 

@@ -20,12 +20,12 @@ from lance_nb.file.columns import Leaf, assemble, leaves_of
 from lance_nb.file.reader import FileReader
 from lance_nb.file.v2_0_reader import is_list, joined_pages, leaf_parts, rows_below
 from lance_nb.format.schema import Schema
-from tests.hostile.golden.generate import tables
-from tests.hostile.mutate import mutate
+from tests.faults.damage.golden.generate import tables
+from tests.faults.damage.mutate import mutate
 from tests.support.array_pages import binary, flat, no_nulls, some_nulls, u64
 from tests.support.reading import BytesStore, positions_of, rows_of, same, single_rows
 
-GOLDEN = Path(__file__).parents[2] / "hostile" / "golden"
+GOLDEN = Path(__file__).parents[2] / "faults" / "damage" / "golden"
 NAMES = sorted(path.name.removesuffix("-2.0.lance") for path in GOLDEN.glob("*-2.0.lance"))
 
 Page = tuple[pb.ArrayEncoding, list[bytes], int]

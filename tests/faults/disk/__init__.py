@@ -1,0 +1,1 @@
+"""Faults of writers on a local disk: killed, without power, beside pylance, told of errors."""

@@ -1,0 +1,1 @@
+"""Faults of jobs and streams on Spark."""
