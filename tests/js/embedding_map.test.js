@@ -6,7 +6,7 @@ import { afterEach, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
 import { mountEmbeddingMap } from "../../lance_nb/explorer/map/embedding_map.js";
-import { mapCanvas, pointsInTime } from "../../lance_nb/explorer/map/map_canvas.js";
+import { MapCanvas, pointsInTime } from "../../lance_nb/explorer/map/map_canvas.js";
 import {
   codeColours,
   colourOf,
@@ -81,7 +81,7 @@ test("a slow frame is followed by one of fewer points, a quick one by more", () 
 
 test("an outline that is given up selects nothing, and the next one begins anew", () => {
   const outlines = [];
-  const map = mapCanvas(fakeContext(), {
+  const map = new MapCanvas(fakeContext(), {
     hover: () => {},
     outline: (polygon) => outlines.push(polygon.length),
     clear: () => outlines.push(0),

@@ -1,6 +1,6 @@
 // What a view gets, for tests: a kernel that records what is asked and answers when it is told to.
 
-import { shownRows } from "../../lance_nb/explorer/js/shown_rows.js";
+import { ShownRows } from "../../lance_nb/explorer/js/shown_rows.js";
 
 /** A kernel whose requests are answered by hand. */
 export function fakeKernel() {
@@ -124,7 +124,7 @@ export function fakeContext(screen = {}, kernel = fakeKernel()) {
     },
     close: () => closing.splice(0).forEach((work) => work()),
   };
-  context.rows = shownRows(context);
+  context.rows = new ShownRows(context);
   return context;
 }
 

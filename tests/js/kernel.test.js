@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { openKernel, TIMES } from "../../lance_nb/explorer/js/kernel.js";
+import { Kernel, TIMES } from "../../lance_nb/explorer/js/kernel.js";
 
 /** A widget's model that records what is sent. */
 function fakeModel() {
@@ -38,7 +38,7 @@ function fakeModel() {
 
 test("the callbacks of a probe fit Jupyter, which reads them, and marimo, which calls them", () => {
   const model = fakeModel();
-  const kernel = openKernel(model);
+  const kernel = new Kernel(model);
   const { callbacks } = model.of("ready")[0];
   assert.equal(typeof callbacks.iopub.status, "function");
   assert.equal(callbacks(), undefined);
@@ -47,7 +47,7 @@ test("the callbacks of a probe fit Jupyter, which reads them, and marimo, which 
 
 test("the kernel is working while an answer that somebody waits for has not come", async () => {
   const model = fakeModel();
-  const kernel = openKernel(model);
+  const kernel = new Kernel(model);
   assert.equal(kernel.isWorking, false); // the probe does not count
   const quiet = kernel.ask("news", {}, { quiet: true });
   assert.equal(kernel.isWorking, false);
@@ -87,7 +87,7 @@ let lates;
 beforeEach(() => {
   mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] });
   model = fakeModel();
-  kernel = openKernel(model);
+  kernel = new Kernel(model);
   lates = [];
   kernel.onLate((count) => lates.push(count));
 });
@@ -122,7 +122,7 @@ test("a kernel that answers at once stays live", async () => {
 test("a model that cannot send leaves a saved picture", () => {
   const silent = fakeModel();
   silent.refuses = true;
-  const other = openKernel(silent);
+  const other = new Kernel(silent);
   assert.equal(other.state, "static");
   assert.equal(other.isLost, false);
   other.close();
@@ -443,7 +443,7 @@ test("a closed comm means a lost kernel", async () => {
 
 test("a silent kernel is probed while the view is visible", async () => {
   let visible = false;
-  const seen = openKernel(model, { isVisible: () => visible });
+  const seen = new Kernel(model, { isVisible: () => visible });
   const probes = () => model.of("ready").length;
   model.answer(model.of("ready")[1]);
   await settled();

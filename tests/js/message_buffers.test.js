@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { openKernel } from "../../lance_nb/explorer/js/kernel.js";
+import { Kernel } from "../../lance_nb/explorer/js/kernel.js";
 import { bytesOfText, isWhole } from "../../lance_nb/explorer/js/message_buffers.js";
 
 beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] }));
@@ -35,7 +35,7 @@ test("bytes come back from text, and what is missing is seen", () => {
 
 test("a read whose buffers were lost is sent again, after the kernel was told", async () => {
   const model = fakeModel();
-  const kernel = openKernel(model);
+  const kernel = new Kernel(model);
   const asked = kernel.ask("rows", { offset: 3 });
   model.answer(model.of("rows")[0], [], { num_buffers: 1 });
   assert.deepEqual(
@@ -54,7 +54,7 @@ test("a read whose buffers were lost is sent again, after the kernel was told", 
 
 test("long work is sent again, too, and nothing more than once", async () => {
   const model = fakeModel();
-  const kernel = openKernel(model);
+  const kernel = new Kernel(model);
   const asked = kernel.ask("changes.rows");
   model.answer(model.of("changes.rows")[0], [null], { num_buffers: 1 });
   assert.equal(model.of("changes.rows").length, 2);

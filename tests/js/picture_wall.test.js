@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
 import { mountPictureWall } from "../../lance_nb/explorer/pictures/picture_wall.js";
-import { wallLayout } from "../../lance_nb/explorer/pictures/wall_layout.js";
-import { wallTiles } from "../../lance_nb/explorer/pictures/wall_tiles.js";
+import { WallLayout } from "../../lance_nb/explorer/pictures/wall_layout.js";
+import { WallTiles } from "../../lance_nb/explorer/pictures/wall_tiles.js";
 import { fakeContext, settled } from "./fake_context.js";
 import "./light_page.js";
 
@@ -17,7 +17,7 @@ const PARTS = [
 ];
 
 test("tiles stand in lines, section below section", () => {
-  const layout = wallLayout(PARTS, 318, 400, 100);
+  const layout = new WallLayout(PARTS, 318, 400, 100);
   assert.equal(layout.across, 3);
   assert.deepEqual(layout.tops, [0, 3 * 124, 3 * 124 + 34 + 124]);
   assert.deepEqual(layout.spot(0, 4), { section: 0, at: 4, x: 106, y: 124 });
@@ -26,16 +26,16 @@ test("tiles stand in lines, section below section", () => {
 });
 
 test("only what is in sight is on the wall", () => {
-  const layout = wallLayout([{ title: "all", count: 100_000 }], 318, 400, 100);
+  const layout = new WallLayout([{ title: "all", count: 100_000 }], 318, 400, 100);
   const { spots, titles } = layout.inSight(1240, 1640);
   assert.deepEqual(titles, []);
   assert.deepEqual([spots[0].at, spots.at(-1)?.at], [27, 38]);
   assert.deepEqual(layout.inSight(0, 100).titles, [0]);
-  assert.deepEqual(wallLayout([], 318, 400, 100).inSight(0, 100), { spots: [], titles: [] });
+  assert.deepEqual(new WallLayout([], 318, 400, 100).inSight(0, 100), { spots: [], titles: [] });
 });
 
 test("a wall that is too tall for a browser is scrolled in proportion", () => {
-  const layout = wallLayout([{ title: "", count: 5_000_000 }], 318, 400, 100);
+  const layout = new WallLayout([{ title: "", count: 5_000_000 }], 318, 400, 100);
   assert.equal(layout.height, 8_000_000);
   const end = layout.topOf(layout.height - 400);
   assert.ok(Math.abs(end + 400 - layout.tops[1]) < 1);
@@ -44,7 +44,7 @@ test("a wall that is too tall for a browser is scrolled in proportion", () => {
 });
 
 test("keys lead to the tile beside, above and below, over sections", () => {
-  const layout = wallLayout(PARTS, 318, 400, 100);
+  const layout = new WallLayout(PARTS, 318, 400, 100);
   const step = (section, at, key) => {
     const to = layout.step({ section, at }, key);
     return to && [to.section, to.at];
@@ -88,7 +88,7 @@ function tilesOf(inSight = () => true) {
     return { width, height, close: () => (noted.closed += 1) };
   };
   const context = fakeContext();
-  const tiles = wallTiles(context, {
+  const tiles = new WallTiles(context, {
     size: () => 100,
     inSight,
     changed() {},

@@ -79,6 +79,32 @@ export function setAttribute(element, name, value) {
 }
 
 /**
+ * A button of the usual look; `props` can give it another class, a title and the like.
+ * @param {Lnb.Child} label @param {(event: Lnb.Heard<MouseEvent>) => unknown} click
+ * @param {Lnb.Props} [props]
+ */
+export function button(label, click, props = {}) {
+  return h("button", { class: "lnb-button", type: "button", on: { click }, ...props }, label);
+}
+
+/** Keep an event that was acted on from the browser and from the notebook. @param {Event} event */
+export function consume(event) {
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+/**
+ * Call `work` when an element has another size; returns how to stop.
+ * @param {Element} element @param {() => void} work
+ */
+export function onResize(element, work) {
+  if (typeof ResizeObserver !== "function") return () => {};
+  const observer = new ResizeObserver(work);
+  observer.observe(element);
+  return () => observer.disconnect();
+}
+
+/**
  * Copy to the clipboard, also where the clipboard API is not allowed (plain http).
  * @param {string} text
  */

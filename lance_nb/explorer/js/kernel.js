@@ -51,224 +51,258 @@ let pages = 0;
  * @property {ReturnType<typeof setTimeout>|undefined} timer
  */
 
-/**
- * @param {Lnb.Model} model the widget's model
- * @param {{isVisible?: (() => boolean)|null}} [options] with `isVisible` a silent kernel is probed
- *   while it is true
- * @returns {Lnb.Kernel} what views use to ask the kernel; `close` ends it
- */
-export function openKernel(model, { isVisible = null } = {}) {
-  const prefix = `${Math.random().toString(36).slice(2, 8)}-${(pages += 1)}`;
+/** What views use to ask the kernel. @implements {Lnb.Kernel} */
+export class Kernel {
   /** @type {Map<string, Pending>} by id of each message */
-  const pending = new Map();
+  pending = new Map();
   /** @type {Set<(state: Lnb.State) => void>} */
-  const stateListeners = new Set();
+  stateListeners = new Set();
   /** @type {Set<(io: Lnb.Cost, quiet: boolean) => void>} */
-  const costListeners = new Set();
+  costListeners = new Set();
   /** @type {Set<(count: number) => void>} */
-  const lateListeners = new Set();
+  lateListeners = new Set();
   /** @type {Lnb.State} */
-  let state = "connecting";
-  let isLost = false; // there is evidence that the kernel no longer knows this widget
-  let sent = 0;
-  let heard = Date.now();
+  state = "connecting";
+  /** Whether the kernel was restarted, as opposed to a saved notebook that never had one. */
+  isLost = false;
+  sent = 0;
   /** @type {Pending | null} */
-  let probe = null;
-  let probedAt = -Infinity;
-  let lateBefore = 0;
+  probe = null;
+  probedAt = -Infinity;
+  lateBefore = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let connectTimer;
-  let retry = () => {};
+  connectTimer;
+
+  /**
+   * @param {Lnb.Model} model the widget's model
+   * @param {{isVisible?: (() => boolean)|null}} [options] with `isVisible` a silent kernel is probed
+   *   while it is true
+   */
+  constructor(model, { isVisible = null } = {}) {
+    this.model = model;
+    this.prefix = `${Math.random().toString(36).slice(2, 8)}-${(pages += 1)}`;
+    this.heard = Date.now();
+    this.retry = () => {};
+    model.on("msg:custom", this.onMessage);
+    model.on("comm_live_update", this.onConnection);
+    // The first message is ours: a kernel that lives answers it. Without an answer this is a picture.
+    this.connectTimer = setTimeout(
+      () => this.state === "connecting" && this.setState("static"),
+      TIMES.connectMs,
+    );
+    this.sendProbe();
+    this.heartbeat = setInterval(() => {
+      if (this.state === "live" && Date.now() - this.heard >= TIMES.heartbeatMs && isVisible?.())
+        this.sendProbe();
+    }, TIMES.heartbeatMs);
+  }
 
   /** @param {Lnb.State} next */
-  function setState(next) {
-    if (next === state) return;
-    state = next;
-    for (const listener of [...stateListeners]) listener(state);
+  setState(next) {
+    if (next === this.state) return;
+    this.state = next;
+    for (const listener of [...this.stateListeners]) listener(this.state);
   }
 
   /** @param {Lnb.Json} message @param {Lnb.Buffer[]} [buffers] */
-  function onMessage(message, buffers) {
-    const entry = message && pending.get(message.id);
+  onMessage = (message, buffers) => {
+    const entry = message && this.pending.get(message.id);
     if (!entry) return; // answered already, given up, or somebody else's
-    heard = Date.now();
+    this.heard = Date.now();
     if (message.progress) {
-      entry.heard = heard;
+      entry.heard = this.heard;
       entry.late = false;
-      watch(entry);
-      reportLate();
+      this.watch(entry);
+      this.reportLate();
       entry.progress?.(...message.progress);
       return;
     }
     const parts = message.base64?.map(bytesOfText) ?? buffers ?? [];
     if (message.ok && !isWhole(parts, message.num_buffers) && !entry.asText)
-      return askAsText(entry);
-    forget(entry);
-    if (message.io) for (const listener of costListeners) listener(message.io, entry.quiet);
-    isLost = false;
-    clearTimeout(connectTimer);
-    setState("live");
+      return this.askAsText(entry);
+    this.forget(entry);
+    if (message.io) for (const listener of this.costListeners) listener(message.io, entry.quiet);
+    this.isLost = false;
+    clearTimeout(this.connectTimer);
+    this.setState("live");
     if (message.ok) entry.resolve({ result: message.result, buffers: parts });
-    else entry.reject(errorOf(message.error));
-    reportLate();
-  }
+    else entry.reject(this.errorOf(message.error));
+    this.reportLate();
+  };
 
   /** @param {Lnb.Card} card @returns {Lnb.Failure} */
-  function errorOf(card) {
+  errorOf(card) {
     return Object.assign(new Error(card.message), { card });
   }
 
   /** @param {Pending} entry */
-  function forget(entry) {
+  forget(entry) {
     clearTimeout(entry.timer);
-    for (const id of entry.ids) pending.delete(id);
+    for (const id of entry.ids) this.pending.delete(id);
   }
 
   /** @param {Pending} entry @param {Partial<Lnb.Card> & {title: string, message: string}} card */
-  function fail(entry, card) {
-    forget(entry);
-    entry.reject(errorOf({ where: "", kind: "Timeout", hint: "", ...card }));
+  fail(entry, card) {
+    this.forget(entry);
+    entry.reject(this.errorOf({ where: "", kind: "Timeout", hint: "", ...card }));
   }
 
-  function waiting() {
-    return [...new Set(pending.values())];
+  waiting() {
+    return [...new Set(this.pending.values())];
   }
 
   /**
    * Send a message of an entry; its earlier ids stay valid.
    * @param {Pending} entry @param {object} [callbacks] of the front end
    */
-  function post(entry, callbacks) {
-    const id = `${prefix}-${(sent += 1)}`;
+  post(entry, callbacks) {
+    const id = `${this.prefix}-${(this.sent += 1)}`;
     entry.ids.push(id);
-    entry.order = sent;
+    entry.order = this.sent;
     entry.heard = Date.now();
-    pending.set(id, entry);
-    watch(entry);
+    this.pending.set(id, entry);
+    this.watch(entry);
     try {
-      model.send({ id, type: entry.type, args: entry.args }, callbacks);
+      this.model.send({ id, type: entry.type, args: entry.args }, callbacks);
     } catch (error) {
-      forget(entry);
+      this.forget(entry);
       entry.reject(/** @type {Error} */ (error));
     }
   }
 
   /** @param {Pending} entry */
-  function watch(entry) {
+  watch(entry) {
     clearTimeout(entry.timer);
-    if (entry !== probe)
+    if (entry !== this.probe)
       entry.timer = setTimeout(
-        () => onLate(entry),
+        () => this.timedOut(entry),
         isInOrder(entry.type) ? TIMES.lateMs : TIMES.longLateMs,
       );
   }
 
   /** @param {Pending} entry */
-  function onLate(entry) {
+  timedOut(entry) {
     entry.late = true;
-    if (Date.now() - entry.heard >= TIMES.absoluteMs) fail(entry, giveUp(entry));
-    else {
-      watch(entry);
-      sendProbe();
+    if (Date.now() - entry.heard >= TIMES.absoluteMs) {
+      const minutes = Math.round(TIMES.absoluteMs / 60000);
+      this.giveUp(
+        entry,
+        `Nothing was heard of “${entry.type}” for ${minutes} minutes. ` +
+          "The kernel may be busy or gone.",
+        "Try again when its cell is done.",
+      );
+    } else {
+      this.watch(entry);
+      this.sendProbe();
     }
-    reportLate();
+    this.reportLate();
   }
 
   /** Ask whether the kernel answers at all; while one probe waits, no other is sent. */
-  function sendProbe() {
-    if (probe && Date.now() - probedAt < TIMES.absoluteMs / 10) return;
-    if (probe) forget(probe);
-    probedAt = Date.now();
-    const entry = makeEntry(
+  sendProbe() {
+    if (this.probe && Date.now() - this.probedAt < TIMES.absoluteMs / 10) return;
+    this.endProbe();
+    this.probedAt = Date.now();
+    const entry = this.makeEntry(
       "ready",
       {},
       { quiet: true },
       () => {
-        if (probe === entry) probe = null;
-        onProbed(entry.order);
+        if (this.probe === entry) this.probe = null;
+        this.onProbed(entry.order);
       },
       () => {
-        if (probe !== entry) return; // the model refused to send
-        probe = null;
-        if (state === "live") lose();
-        else setState("static");
+        if (this.probe !== entry) return; // the model refused to send
+        this.probe = null;
+        if (this.state === "live") this.lose();
+        else this.setState("static");
       },
     );
     /** @param {{content?: {execution_state?: string}}} message of the kernel about the probe */
     const onStatus = (message) => {
       if (message?.content?.execution_state === "idle")
-        setTimeout(() => probe === entry && lose(), TIMES.handledMs);
+        setTimeout(() => this.probe === entry && this.lose(), TIMES.handledMs);
     };
-    probe = entry;
+    this.probe = entry;
     // A function with Jupyter's callbacks as properties: marimo calls what it is given here.
-    post(
+    this.post(
       entry,
       Object.assign(() => {}, { iopub: { status: onStatus } }),
     );
+  }
+
+  endProbe() {
+    if (this.probe) this.forget(this.probe);
+    this.probe = null;
   }
 
   /**
    * The kernel has answered a probe: what was to be answered before it is lost.
    * @param {number} order
    */
-  function onProbed(order) {
-    for (const entry of waiting()) {
+  onProbed(order) {
+    for (const entry of this.waiting()) {
       if (!entry.late || entry.order > order) continue;
-      if (isInOrder(entry.type) || Date.now() - entry.heard >= TIMES.silentMs) onReplyLost(entry);
+      if (isInOrder(entry.type) || Date.now() - entry.heard >= TIMES.silentMs)
+        this.onReplyLost(entry);
     }
-    reportLate();
+    this.reportLate();
   }
 
   /** @param {Pending} entry */
-  function onReplyLost(entry) {
-    if (!isRepeatable(entry.type) || entry.repeated) return fail(entry, lostReply(entry));
+  onReplyLost(entry) {
+    if (!isRepeatable(entry.type) || entry.repeated)
+      return this.giveUp(
+        entry,
+        `The kernel answers other requests, but not “${entry.type}”, which was sent twice.`,
+        "Try again. If that does not help, run the cell again.",
+      );
     entry.repeated = true;
     entry.late = false;
-    return postAgain(entry);
+    return this.postAgain(entry);
   }
 
   /**
    * Long work that is still under way is ended first: else it would be done twice.
    * @param {Pending} entry
    */
-  function postAgain(entry) {
+  postAgain(entry) {
     if (!isInOrder(entry.type)) {
-      cancel(entry);
-      for (const id of entry.ids.splice(0)) pending.delete(id);
+      this.cancel(entry);
+      for (const id of entry.ids.splice(0)) this.pending.delete(id);
     }
-    post(entry);
+    this.post(entry);
   }
 
   /** The buffers of an answer were lost on the way. @param {Pending} entry */
-  function askAsText(entry) {
-    ask("buffers", { as_text: true }, { quiet: true }).catch(() => {});
+  askAsText(entry) {
+    this.ask("buffers", { as_text: true }, { quiet: true }).catch(() => {});
     entry.asText = true;
-    if (isRepeatable(entry.type)) return postAgain(entry);
-    return fail(entry, unknownChange(entry));
+    if (isRepeatable(entry.type)) return this.postAgain(entry);
+    return this.giveUp(entry, "", "");
   }
 
   /** The kernel no longer knows this widget: nothing that is pending will be answered. */
-  function lose() {
-    isLost = true;
-    if (probe) forget(probe);
-    probe = null;
-    for (const entry of waiting()) fail(entry, RESTARTED);
-    setState("static");
-    reportLate();
+  lose() {
+    this.isLost = true;
+    this.endProbe();
+    for (const entry of this.waiting()) this.fail(entry, RESTARTED);
+    this.setState("static");
+    this.reportLate();
   }
 
-  function reportLate() {
-    const count = waiting().filter((entry) => entry.late && !entry.quiet).length;
-    if (count === lateBefore) return;
-    lateBefore = count;
-    for (const listener of lateListeners) listener(count);
+  reportLate() {
+    const count = this.waiting().filter((entry) => entry.late && !entry.quiet).length;
+    if (count === this.lateBefore) return;
+    this.lateBefore = count;
+    for (const listener of this.lateListeners) listener(count);
   }
 
   /**
    * @param {string} type @param {Lnb.Args} args @param {Lnb.Options} options
    * @param {Pending['resolve']} resolve @param {Pending['reject']} reject @returns {Pending}
    */
-  function makeEntry(type, args, { progress = null, quiet = false }, resolve, reject) {
+  makeEntry(type, args, { progress = null, quiet = false }, resolve, reject) {
     return {
       type,
       args,
@@ -287,8 +321,8 @@ export function openKernel(model, { isVisible = null } = {}) {
   }
 
   /** @param {Pending} entry */
-  function cancel(entry) {
-    for (const id of entry.ids) ask("cancel", { id }, { quiet: true }).catch(() => {});
+  cancel(entry) {
+    for (const id of entry.ids) this.ask("cancel", { id }, { quiet: true }).catch(() => {});
   }
 
   /**
@@ -297,7 +331,7 @@ export function openKernel(model, { isVisible = null } = {}) {
    * `quiet` request is no action of the user: nothing is said while it is late.
    * @param {string} type @param {Lnb.Args} args @param {Lnb.Options} options @returns {Lnb.Asked}
    */
-  function ask(type, args = {}, options = {}) {
+  ask = (type, args = {}, options = {}) => {
     /** @type {(answer: Lnb.Answer) => void} */
     let resolve = () => {};
     /** @type {(error: Lnb.Failure) => void} */
@@ -306,159 +340,135 @@ export function openKernel(model, { isVisible = null } = {}) {
     const answer = new Promise((...ends) => {
       [resolve, reject] = ends;
     });
-    const entry = makeEntry(type, args, options, resolve, reject);
-    if (isLost) fail(entry, RESTARTED);
-    else post(entry);
-    return Object.assign(answer, { cancel: () => cancel(entry) });
+    const entry = this.makeEntry(type, args, options, resolve, reject);
+    if (this.isLost) this.fail(entry, RESTARTED);
+    else this.post(entry);
+    return Object.assign(answer, { cancel: () => this.cancel(entry) });
+  };
+
+  /** See `newestOnly`. @param {Lnb.Options} options @returns {Lnb.Queue} */
+  line(options = {}) {
+    return newestOnly(this.ask, options);
   }
 
   /**
-   * A queue of requests where only the newest matters: one pending, one waiting. Long work (with
-   * `progress`) is cancelled when a newer request comes; `cancel()` of the queue ends it all.
-   * @param {Lnb.Options} options @returns {Lnb.Queue}
+   * Give a request up; whether a change was made is then not known.
+   * @param {Pending} entry @param {string} message @param {string} hint
    */
-  function line(options = {}) {
-    let busy = false;
-    /** @typedef {{type: string, args: Lnb.Args, done: Lnb.Done, failed: Lnb.Failed}} Wanted */
-    /** @type {Wanted | null} */
-    let next = null;
-    /** @type {Lnb.Asked | null} */
-    let current = null;
-    /** @param {Wanted} wanted */
-    async function run({ type, args, done, failed }) {
-      busy = true;
-      try {
-        current = ask(type, args, options);
-        const answer = await current;
-        atOnce(() => done(answer));
-      } catch (error) {
-        if (!next) failed(/** @type {Lnb.Failure} */ (error));
-      }
-      busy = false;
-      const queued = next;
-      next = null;
-      if (queued) run(queued);
-    }
-    /** @type {Lnb.Queue} */
-    const request = (type, args, done, failed) => {
-      const request = { type, args, done, failed };
-      if (!busy) return run(request);
-      next = request;
-      return options.progress && current?.cancel();
-    };
-    request.cancel = () => {
-      next = null;
-      if (busy) current?.cancel();
-    };
-    return request;
-  }
-
-  /** @param {Pending} entry */
-  function lostReply(entry) {
-    if (!isRepeatable(entry.type)) return unknownChange(entry);
-    return {
-      title: "No answer from the kernel",
-      message: `The kernel answers other requests, but not “${entry.type}”, which was sent twice.`,
-      hint: "Try again. If that does not help, run the cell again.",
-      retry,
-    };
-  }
-
-  /** @param {Pending} entry */
-  function giveUp(entry) {
-    if (!isRepeatable(entry.type)) return unknownChange(entry);
-    const minutes = Math.round(TIMES.absoluteMs / 60000);
-    return {
-      title: "No answer from the kernel",
-      message:
-        `Nothing was heard of “${entry.type}” for ${minutes} minutes. ` +
-        "The kernel may be busy or gone.",
-      hint: "Try again when its cell is done.",
-      retry,
-    };
-  }
-
-  /** @param {Pending} entry */
-  function unknownChange(entry) {
-    return {
-      title: "No answer to a change",
-      message: `The answer to “${entry.type}” was lost. The change may or may not have been made.`,
-      hint: "Look at the newest version before you make the change again.",
-      retry,
-    };
+  giveUp(entry, message, hint) {
+    const card = isRepeatable(entry.type)
+      ? { title: "No answer from the kernel", message, hint }
+      : {
+          title: "No answer to a change",
+          message: `The answer to “${entry.type}” was lost. The change may or may not have been made.`,
+          hint: "Look at the newest version before you make the change again.",
+        };
+    this.fail(entry, { ...card, retry: this.retry });
   }
 
   /** The model was connected to a kernel, or lost it. */
-  function onConnection() {
-    if (state === "connecting") return;
-    if (probe) forget(probe);
-    probe = null;
-    isLost = false;
-    sendProbe();
-    clearTimeout(connectTimer);
-    connectTimer = setTimeout(() => probe && lose(), TIMES.connectMs);
+  onConnection = () => {
+    if (this.state === "connecting") return;
+    this.endProbe();
+    this.isLost = false;
+    this.sendProbe();
+    clearTimeout(this.connectTimer);
+    this.connectTimer = setTimeout(() => this.probe && this.lose(), TIMES.connectMs);
+  };
+
+  /** Whether an answer that somebody waits for has not come yet. */
+  get isWorking() {
+    return this.waiting().some((entry) => entry !== this.probe && !entry.quiet);
   }
 
-  model.on("msg:custom", onMessage);
-  model.on("comm_live_update", onConnection);
-  // The first message is ours: a kernel that lives answers it. Without an answer this is a picture.
-  connectTimer = setTimeout(() => state === "connecting" && setState("static"), TIMES.connectMs);
-  sendProbe();
-  const heartbeat = setInterval(() => {
-    if (state === "live" && Date.now() - heard >= TIMES.heartbeatMs && isVisible?.()) sendProbe();
-  }, TIMES.heartbeatMs);
+  /** Hear what each answer cost. @param {(io: Lnb.Cost, quiet: boolean) => void} listener */
+  onCost(listener) {
+    this.costListeners.add(listener);
+    return () => this.costListeners.delete(listener);
+  }
 
-  return {
-    ask,
-    line,
-    get state() {
-      return state;
-    },
-    /** Whether the kernel was restarted, as opposed to a saved notebook that never had one. */
-    get isLost() {
-      return isLost;
-    },
-    /** Whether an answer that somebody waits for has not come yet. */
-    get isWorking() {
-      return waiting().some((entry) => entry !== probe && !entry.quiet);
-    },
-    /** Hear what each answer cost: `listener({requests, bytes, ms}, quiet)`. */
-    onCost(listener) {
-      costListeners.add(listener);
-      return () => costListeners.delete(listener);
-    },
-    onState(listener) {
-      stateListeners.add(listener);
-      listener(state);
-      return () => stateListeners.delete(listener);
-    },
-    /** Hear how many requests of the user have had no answer for some seconds. */
-    onLate(listener) {
-      lateListeners.add(listener);
-      return () => lateListeners.delete(listener);
-    },
-    /** Send late reads again and probe the kernel. */
-    tryAgain() {
-      for (const entry of waiting()) {
-        if (entry.late && isRepeatable(entry.type)) postAgain(entry);
-      }
-      probedAt = -Infinity;
-      sendProbe();
-    },
-    /** What "Try again" in the card of a timeout does. */
-    onRetry(work) {
-      retry = work;
-    },
-    close() {
-      clearTimeout(connectTimer);
-      clearInterval(heartbeat);
-      model.off("msg:custom", onMessage);
-      model.off("comm_live_update", onConnection);
-      for (const entry of waiting()) {
-        if (state === "live" && isRepeatable(entry.type) && !isInOrder(entry.type)) cancel(entry);
-      }
-      for (const entry of waiting()) forget(entry);
-      for (const listeners of [stateListeners, costListeners, lateListeners]) listeners.clear();
-    },
+  /** @param {(state: Lnb.State) => void} listener */
+  onState(listener) {
+    this.stateListeners.add(listener);
+    listener(this.state);
+    return () => this.stateListeners.delete(listener);
+  }
+
+  /**
+   * Hear how many requests of the user have had no answer for some seconds.
+   * @param {(count: number) => void} listener
+   */
+  onLate(listener) {
+    this.lateListeners.add(listener);
+    return () => this.lateListeners.delete(listener);
+  }
+
+  /** Send late reads again and probe the kernel. */
+  tryAgain() {
+    for (const entry of this.waiting()) {
+      if (entry.late && isRepeatable(entry.type)) this.postAgain(entry);
+    }
+    this.probedAt = -Infinity;
+    this.sendProbe();
+  }
+
+  /** What "Try again" in the card of a timeout does. @param {() => void} work */
+  onRetry(work) {
+    this.retry = work;
+  }
+
+  close() {
+    clearTimeout(this.connectTimer);
+    clearInterval(this.heartbeat);
+    this.model.off("msg:custom", this.onMessage);
+    this.model.off("comm_live_update", this.onConnection);
+    for (const entry of this.waiting()) {
+      if (this.state === "live" && isRepeatable(entry.type) && !isInOrder(entry.type))
+        this.cancel(entry);
+    }
+    for (const entry of this.waiting()) this.forget(entry);
+    for (const listeners of [this.stateListeners, this.costListeners, this.lateListeners])
+      listeners.clear();
+  }
+}
+
+/**
+ * A queue of requests where only the newest matters: one pending, one waiting. Long work (with
+ * `progress`) is cancelled when a newer request comes; `cancel()` of the queue ends it all.
+ * @param {Lnb.Kernel["ask"]} ask @param {Lnb.Options} options @returns {Lnb.Queue}
+ */
+function newestOnly(ask, options) {
+  let busy = false;
+  /** @typedef {{type: string, args: Lnb.Args, done: Lnb.Done, failed: Lnb.Failed}} Wanted */
+  /** @type {Wanted | null} */
+  let next = null;
+  /** @type {Lnb.Asked | null} */
+  let current = null;
+  /** @param {Wanted} wanted */
+  async function run({ type, args, done, failed }) {
+    busy = true;
+    try {
+      current = ask(type, args, options);
+      const answer = await current;
+      atOnce(() => done(answer));
+    } catch (error) {
+      if (!next) failed(/** @type {Lnb.Failure} */ (error));
+    }
+    busy = false;
+    const queued = next;
+    next = null;
+    if (queued) run(queued);
+  }
+  /** @type {Lnb.Queue} */
+  const request = (type, args, done, failed) => {
+    const request = { type, args, done, failed };
+    if (!busy) return run(request);
+    next = request;
+    return options.progress && current?.cancel();
   };
+  request.cancel = () => {
+    next = null;
+    if (busy) current?.cancel();
+  };
+  return request;
 }

@@ -42,26 +42,26 @@ export function sameRows(left, other) {
 const nameOf = ({ branch, version, filter, arranged }) =>
   JSON.stringify([branch ?? null, version, filter, arranged]);
 
-/** @param {Lnb.Context} ctx @returns {Lnb.ShownRows} */
-export function shownRows(ctx) {
-  const look_ = allRows();
+/** What is shown and selected in a card. */
+export class ShownRows {
   /** @type {Lnb.Lens} */
-  const shownLens = { filter: null, system: false, arranged: null, shown: null };
-  /** @type {() => number | null} */
-  let cursor = () => null;
+  shownLens = { filter: null, system: false, arranged: null, shown: null };
   /** @type {Lnb.Lens} */
-  const currentLens = { filter: null, system: false, arranged: null, shown: null };
+  lens = { filter: null, system: false, arranged: null, shown: null };
   /** @type {Set<Lnb.RowsListener>} */
-  const listeners = new Set();
-  /** @type {{wanted: Lnb.Look | null, turn: number, running: Lnb.Asked | null}} */
-  const now = { wanted: null, turn: 0, running: null };
+  listeners = new Set();
+  /** @type {Lnb.Look | null} what is asked for and has not come */
+  pending = null;
+  /** @type {Lnb.Asked | null} */
+  running = null;
+  turn = 0; // of the newest request
   /**
    * Where the rows were that are looked for among others: those selected, and that of the keyboard.
    * @type {{before: Lnb.Args, ranges: [number, number][], row: number | null} | null}
    */
-  let origin = null;
+  origin = null;
   /** @type {Lnb.Asked | null} */
-  let holding = null;
+  holding = null;
   /**
    * Where the held rows are, in each grid in which they were looked for: as long as other rows are
    * not selected and the keyboard stays, the kernel is not asked twice. `cursor` is where the
@@ -70,199 +70,201 @@ export function shownRows(ctx) {
    *   cursor: number | null}} Held
    * @type {Map<string, Held>}
    */
-  let cache = new Map();
-  let unasked = false; // another version is shown, and what was asked is still to be asked of it
+  cache = new Map();
+  /** @type {() => number | null} where the row of the keyboard is */
+  cursor = () => null;
+  unasked = false; // another version is shown, and what was asked is still to be asked of it
   /** @type {Lnb.Place | null} */
-  let place = null;
-  const counts = { rows: 0, columns: 0, pinned: 0, found: 0 };
-  const selection = gridSelection(
-    ctx,
-    () => currentLens,
-    (byHand) => {
-      origin = null;
-      if (byHand) cache = new Map(); // no longer what was selected when the grids were left
-      notify((listener) => listener.selected?.());
-    },
-  );
+  place = null;
+  numRows = 0;
+  numColumns = 0;
+  numPinned = 0; // columns that stay on the left
+  /** Columns before all others with what a search has found: distances or scores; 0 or 1. */
+  numFound = 0;
+  asked = allRows();
+
+  /** @param {Lnb.Context} ctx */
+  constructor(ctx) {
+    this.ctx = ctx;
+    this.selection = gridSelection(
+      ctx,
+      () => this.lens,
+      (byHand) => {
+        this.origin = null;
+        if (byHand) this.cache = new Map(); // no longer what was selected when the grids were left
+        this.notify((listener) => listener.selected?.());
+      },
+    );
+    let shown = "";
+    ctx.onScreen(
+      (screen) => {
+        const part = screen.rows;
+        if (!part) return;
+        this.running?.cancel();
+        this.turn += 1;
+        this.pending = null;
+        const place = `${screen.branch ?? ""}:${screen.version}`;
+        // Rows that were chosen are those of one version.
+        if (shown && shown !== place) this.asked.within = null;
+        shown = place;
+        Object.assign(this.lens, { filter: null, system: false, arranged: null, shown: null });
+        this.begin(part.num_rows ?? 0, part.num_columns ?? 0, { result: null, before: null, part });
+        // What was asked of the version before is asked of this one.
+        if (!same(this.asked, allRows())) this.look({});
+      },
+      ["rows"],
+    );
+  }
 
   /** @param {(listener: Lnb.RowsListener) => void} call */
-  function notify(call) {
-    for (const listener of listeners) call(listener);
+  notify(call) {
+    for (const listener of this.listeners) call(listener);
   }
 
   /**
    * @param {number} rows @param {number} columns
    * @param {Omit<Lnb.RowsShown, "place">} details
    */
-  function begin(rows, columns, details) {
+  begin(rows, columns, details) {
     const { before } = details;
-    const stays = before !== null && !unasked && sameRows(look_, before);
+    const stays = before !== null && !this.unasked && sameRows(this.asked, before);
     // What was asked of the version before is asked of this one: there the rows are looked for.
-    unasked = before === null && !same(look_, allRows());
-    const from = stays ? null : (origin ?? departure());
-    selection.reset({
+    this.unasked = before === null && !same(this.asked, allRows());
+    const from = stays ? null : (this.origin ?? this.departure());
+    this.selection.reset({
       rows: stays,
-      columns: counts.columns === columns && same(look_.choice, before?.choice ?? null),
+      columns: this.numColumns === columns && same(this.asked.choice, before?.choice ?? null),
     });
-    Object.assign(counts, { rows, columns, pinned: details.result?.pinned ?? 0 });
-    counts.found = Number(Boolean(details.result?.found_by));
-    const { branch, version } = ctx.screen();
-    place = { branch, version };
-    Object.assign(shownLens, currentLens);
-    notify((listener) => listener.shown?.({ place: { branch, version }, ...details }));
-    origin = from;
-    if (!unasked) hold();
+    this.numRows = rows;
+    this.numColumns = columns;
+    this.numPinned = details.result?.pinned ?? 0;
+    this.numFound = Number(Boolean(details.result?.found_by));
+    const { branch, version } = this.ctx.screen();
+    this.place = { branch, version };
+    Object.assign(this.shownLens, this.lens);
+    this.notify((listener) => listener.shown?.({ place: { branch, version }, ...details }));
+    this.origin = from;
+    if (!this.unasked) this.hold();
   }
 
   /** Where the rows are, before others are shown. */
-  function departure() {
-    holding?.cancel();
-    const { ranges } = selection.wanted();
-    const row = cursor();
-    if (!place || ctx.kernel.state !== "live" || !(ranges.length || row)) return null;
-    const before = { ...place, ...shownLens };
-    const held = cache.get(nameOf(before));
+  departure() {
+    this.holding?.cancel();
+    const { ranges } = this.selection.wanted();
+    const row = this.cursor();
+    if (!this.place || this.ctx.kernel.state !== "live" || !(ranges.length || row)) return null;
+    const before = { ...this.place, ...this.shownLens };
+    const held = this.cache.get(nameOf(before));
     if (!held || held.cursor !== row || !same(held.ranges, ranges)) {
-      cache = new Map();
-      keep(before, { ranges, row, words: "", cursor: row });
+      this.cache = new Map();
+      this.keep(before, { ranges, row, words: "", cursor: row });
     }
     return { before, ranges, row };
   }
 
   /** @param {Lnb.Args} grid @param {Held} held */
-  function keep(grid, held) {
-    cache.set(nameOf(grid), held);
-    if (cache.size > MAX_PLACES) cache.delete(/** @type {string} */ (cache.keys().next().value));
+  keep(grid, held) {
+    this.cache.set(nameOf(grid), held);
+    if (this.cache.size > MAX_PLACES)
+      this.cache.delete(/** @type {string} */ (this.cache.keys().next().value));
   }
 
   /** @param {Omit<Held, "cursor">} held */
-  function take({ ranges, row, words }) {
-    selection.restore(ranges);
-    notify((listener) => listener.held?.({ row, words }));
+  take({ ranges, row, words }) {
+    this.selection.restore(ranges);
+    this.notify((listener) => listener.held?.({ row, words }));
   }
 
   /** Select and show the same rows among those that are shown now. */
-  async function hold() {
-    const originThen = origin;
+  async hold() {
+    const originThen = this.origin;
     if (!originThen) return;
-    const { branch, version } = ctx.screen();
-    const grid = { branch, version, ...currentLens };
-    const cached = cache.get(nameOf(grid));
+    const { branch, version } = this.ctx.screen();
+    const grid = { branch, version, ...this.lens };
+    const cached = this.cache.get(nameOf(grid));
     if (cached) {
-      holding = null;
-      take(cached);
-      origin = null;
+      this.holding = null;
+      this.take(cached);
+      this.origin = null;
       return;
     }
-    const answer = ctx.kernel.ask("rows.hold", { ...grid, ...originThen });
-    holding = answer;
+    const answer = this.ctx.kernel.ask("rows.hold", { ...grid, ...originThen });
+    this.holding = answer;
     try {
       const { result } = await answer;
-      if (origin !== originThen || holding !== answer) return;
-      take(result);
-      keep(grid, { ...result, ranges: selection.wanted().ranges, cursor: cursor() });
+      if (this.origin !== originThen || this.holding !== answer) return;
+      this.take(result);
+      this.keep(grid, { ...result, ranges: this.selection.wanted().ranges, cursor: this.cursor() });
     } catch (error) {
       const { message } = /** @type {Error} */ (error);
-      if (holding === answer) ctx.announce(`The selected rows were not found again: ${message}`);
+      if (this.holding === answer)
+        this.ctx.announce(`The selected rows were not found again: ${message}`);
     }
-    if (holding !== answer) return;
-    holding = null;
-    origin = null;
+    if (this.holding !== answer) return;
+    this.holding = null;
+    this.origin = null;
   }
 
   /** @param {Partial<Lnb.Look>} change */
-  async function look(change) {
-    const { branch, version } = ctx.screen();
-    const look = { ...(now.wanted ?? look_), ...change };
+  look = async (change) => {
+    const { branch, version } = this.ctx.screen();
+    const look = { ...(this.pending ?? this.asked), ...change };
     // Rows are searched for words or for neighbours, not for both.
     if (change.near) look.search = null;
     if (change.search) look.near = null;
-    now.wanted = look;
-    now.turn += 1;
-    const { turn } = now;
-    now.running?.cancel();
+    this.pending = look;
+    this.turn += 1;
+    const { turn } = this;
+    this.running?.cancel();
     /** @param {number} done @param {number} total */
     const progress = (done, total) => {
-      if (turn === now.turn) notify((listener) => listener.busy?.(done, total));
+      if (turn === this.turn) this.notify((listener) => listener.busy?.(done, total));
     };
     // Where only other columns are asked for, the kernel uses the order that it keeps.
     const keep =
-      currentLens.arranged !== null && sameRows(look, look_) ? { keep: currentLens.arranged } : {};
+      this.lens.arranged !== null && sameRows(look, this.asked) ? { keep: this.lens.arranged } : {};
     const args = { branch, version, ...look, ...keep };
-    const answer = ctx.kernel.ask("rows.look", args, { progress });
-    now.running = answer;
+    const answer = this.ctx.kernel.ask("rows.look", args, { progress });
+    this.running = answer;
     const { filter, order, near, within, search } = look;
     if (filter || order || near || within || search) progress(0, 0);
     try {
       const { result } = await answer;
-      if (turn !== now.turn) return;
-      const before = { ...look_ };
-      Object.assign(look_, look);
-      Object.assign(currentLens, {
+      if (turn !== this.turn) return;
+      const before = { ...this.asked };
+      Object.assign(this.asked, look);
+      Object.assign(this.lens, {
         filter: result.filter ?? look.filter, // a search adds its condition
         system: look.system,
         arranged: result.arranged,
         shown: result.shown ?? null,
       });
-      begin(result.num_rows, result.num_columns, { result, before, part: null });
+      this.begin(result.num_rows, result.num_columns, { result, before, part: null });
     } catch (error) {
       // What was shown stays.
-      if (turn === now.turn)
-        notify((listener) => listener.failed?.(/** @type {Lnb.Failure} */ (error)));
+      if (turn === this.turn)
+        this.notify((listener) => listener.failed?.(/** @type {Lnb.Failure} */ (error)));
     }
-    if (now.running !== answer) return;
-    now.running = null;
-    now.wanted = null;
+    if (this.running !== answer) return;
+    this.running = null;
+    this.pending = null;
+  };
+
+  /** What is asked for now; it may be on its way. */
+  get wanted() {
+    return this.pending ?? this.asked;
   }
 
-  let shown = "";
-  ctx.onScreen(
-    (screen) => {
-      const part = screen.rows;
-      if (!part) return;
-      now.running?.cancel();
-      now.turn += 1;
-      now.wanted = null;
-      const place = `${screen.branch ?? ""}:${screen.version}`;
-      // Rows that were chosen are those of one version.
-      if (shown && shown !== place) look_.within = null;
-      shown = place;
-      Object.assign(currentLens, { filter: null, system: false, arranged: null, shown: null });
-      begin(part.num_rows ?? 0, part.num_columns ?? 0, { result: null, before: null, part });
-      // What was asked of the version before is asked of this one.
-      if (!same(look_, allRows())) look({});
-    },
-    ["rows"],
-  );
+  cancel = () => this.running?.cancel();
 
-  return {
-    asked: look_,
-    lens: currentLens,
-    selection,
-    get wanted() {
-      return now.wanted ?? look_;
-    },
-    get numRows() {
-      return counts.rows;
-    },
-    get numColumns() {
-      return counts.columns;
-    },
-    get numFound() {
-      return counts.found;
-    },
-    get numPinned() {
-      return counts.pinned;
-    },
-    look,
-    cancel: () => now.running?.cancel(),
-    /** Say where the row of the keyboard is; null keeps none. */
-    followRow(where) {
-      cursor = where;
-    },
-    on(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  };
+  /** Say where the row of the keyboard is; null keeps none. @param {() => number | null} where */
+  followRow(where) {
+    this.cursor = where;
+  }
+
+  /** @param {Lnb.RowsListener} listener */
+  on(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
 }

@@ -147,7 +147,8 @@ declare namespace Lnb {
     has(tab: string): boolean;
     code(lines: CodeLines | null): void;
     detail: Detail;
-    problem(error: Failure, retry?: () => void): HTMLElement;
+    /** The card of what was thrown. */
+    problem(error: unknown, retry?: () => void): HTMLElement;
     announce(text: string): void;
     /** Say what is on the screen: for the picture that a saved notebook keeps. */
     describe(name: string, state: () => Json): void;
@@ -502,25 +503,7 @@ declare namespace Lnb {
     /** Where the row of the keyboard is now, null where it is not; `words`: what is missing. */
     held?(found: { row: number | null; words: string }): void;
   }
-  /** What is shown and selected in a card, see shown_rows.js. */
-  interface ShownRows {
-    readonly asked: Look;
-    /** What is asked for now; it may be on its way. */
-    readonly wanted: Look;
-    readonly lens: Lens;
-    readonly numRows: number;
-    readonly numColumns: number;
-    /** Columns before all others with what a search has found: distances or scores; 0 or 1. */
-    readonly numFound: number;
-    /** Columns that stay on the left. */
-    readonly numPinned: number;
-    readonly selection: ReturnType<typeof import("./grid_selection.js").gridSelection>;
-    /** Show other rows: what is named changes, the rest stays. */
-    look(change: Partial<Look>): Promise<void>;
-    cancel(): void;
-    followRow(where: () => number | null): void;
-    on(listener: RowsListener): () => void;
-  }
+  type ShownRows = import("./shown_rows.js").ShownRows;
   /** Neighbours of a vector. */
   interface Near {
     like: number;

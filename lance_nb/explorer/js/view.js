@@ -2,9 +2,9 @@
 
 import { atOnce, h, renewAges, show } from "./dom.js";
 import { errorCard } from "./error_card.js";
-import { openKernel } from "./kernel.js";
+import { Kernel } from "./kernel.js";
 import { onScreen } from "./on_screen.js";
-import { shownRows } from "./shown_rows.js";
+import { ShownRows } from "./shown_rows.js";
 import { versionRange } from "./version_range.js";
 
 const AGES_MS = 10000;
@@ -21,7 +21,7 @@ export function widget(mount, label) {
     mount: /** @type {Lnb.Mount} */ (mount),
     render({ model, el }) {
       const isVisible = () => !document.hidden && root.checkVisibility();
-      const kernel = openKernel(model, { isVisible: model.get("screen").kept ? null : isVisible });
+      const kernel = new Kernel(model, { isVisible: model.get("screen").kept ? null : isVisible });
       /** @type {(() => void)[]} */
       const closing = [() => kernel.close()];
       const live = h("div", { class: "lnb-offscreen", "aria-live": "polite" });
@@ -170,7 +170,7 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
   }
   const whole = /** @type {Context} */ (context);
   whole.range = versionRange(whole);
-  whole.rows = shownRows(whole);
+  whole.rows = new ShownRows(whole);
   return whole;
 }
 
@@ -186,12 +186,13 @@ function detailBelow(root) {
   };
 }
 
-/** @param {Lnb.Failure} error @returns {Lnb.Card} */
+/** @param {unknown} error @returns {Lnb.Card} */
 function cardOf(error) {
+  const { card, message } = /** @type {Lnb.Failure} */ (error);
   return (
-    error.card ?? {
+    card ?? {
       title: "The kernel cannot be reached",
-      message: error.message,
+      message,
       where: "",
       hint: "Run the cell again.",
       kind: "",

@@ -1,18 +1,18 @@
 // The map: the rows as points by a column of vectors, their colours and what they are, a selection
 // that the grid follows, and what changed between the two handles of the timeline.
 
-import { count, h, setText, show } from "../js/dom.js";
-import { toolSelect } from "../js/tool_select.js";
+import { button, count, h, setText, show } from "../js/dom.js";
+import { columnNamed, LongWork, ToolSelect, toolSlider } from "../js/tool_select.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 import { writeGuard } from "../js/write_guard.js";
-import { mapCanvas } from "./map_canvas.js";
+import { MapCanvas } from "./map_canvas.js";
 import { CHANGES, codeColours, stateColours } from "./map_colours.js";
 import { paintLegend } from "./map_legend.js";
-import { bytesOf, numbers, pointCloud } from "./point_cloud.js";
+import { numbers, pointCloud } from "./point_cloud.js";
 import { CHOSEN } from "./point_renderer.js";
+import { PointTip } from "./point_tip.js";
 
-const HOVER_MS = 60;
 const CHANGED = 7; // the bits of all changes
 const COMPONENTS = "components";
 const NEIGHBOURS = "neighbours";
@@ -21,636 +21,566 @@ const LAYOUTS = [
   { raw: COMPONENTS, label: "principal components" },
   { raw: NEIGHBOURS, label: "neighbours (UMAP)" },
 ];
+const LABELS = ["label", "class", "category", "species", "cluster", "kind", "split"];
+const KEPT = {
+  text: "Forget layout",
+  title: "remove the file with this layout; the next explorer begins with principal components",
+};
+const NOT_KEPT = {
+  text: "Keep layout",
+  title: "keep this layout in a file of yours; the next explorer opens with it",
+};
 
-/** @typedef {import("../js/tool_select.js").Named} Named */
-
-/** @param {HTMLElement} el @param {Lnb.Context} ctx */
-export function mountEmbeddingMap(el, ctx) {
-  /**
-   * @type {{columns: Lnb.Json, column: string, layout: string, colour: string | null,
-   *   sized: string | null, labelled: string | null, match: string | null, key: string,
-   *   map: Lnb.Json, cloud: import("./point_cloud.js").PointCloud | null,
-   *   turn: number, running: Lnb.Asked | null, compares: boolean, counts: Lnb.Json,
-   *   chosen: Lnb.Json}}
-   */
-  const now = {
-    columns: null,
-    column: "",
-    layout: COMPONENTS,
-    colour: null,
-    sized: null,
-    labelled: null,
-    match: null,
-    key: "",
-    map: null,
-    cloud: null,
-    turn: 0,
-    running: null,
-    compares: false,
-    counts: null,
-    chosen: null,
-  };
-  /** @type {string | null} */
-  let placed = null; // what the points in sight are of
-  const place = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
-
-  const status = h("p", { class: "lnb-map-status", role: "status" });
-  const busy = h("div", { class: "lnb-tool-busy", role: "status", hidden: true });
-  const problem = h("div", { class: "lnb-map-problem" });
-  const tip = h("div", { class: "lnb-map-tip", hidden: true });
-  const side = h("div", { class: "lnb-map-side" });
-  const canvas = mapCanvas(ctx, { hover, outline, clear: () => forget(true), moved: repaint });
-  const vectors = toolSelect("vector column", (raw) => {
-    now.column = raw ?? "";
-    placed = null;
-    load();
+class EmbeddingMap {
+  /** @type {Lnb.Json} of the version shown, see widget.py */
+  columns = null;
+  /** @type {Lnb.Json} what is shown: its key in the kernel, colours, sizes and labels */
+  map = null;
+  /** @type {import("./point_cloud.js").PointCloud | null} */
+  cloud = null;
+  /** @type {string | null} what the points in sight are of */
+  placed = null;
+  turn = 0; // of the newest placing
+  /** @type {Lnb.Json} what differs between the two versions, if they are compared */
+  changes = null;
+  /** @type {Lnb.Json} */
+  selection = null;
+  /** @type {{place: Lnb.Place, rows: Lnb.Within} | null} rows to show when their version is here */
+  waiting = null;
+  status = h("p", { class: "lnb-map-status", role: "status" });
+  problem = h("div", { class: "lnb-map-problem" });
+  side = h("div", { class: "lnb-map-side" });
+  vectors = new ToolSelect("vector column", () => {
+    this.placed = null;
+    this.load();
   });
-  const layouts = toolSelect("layout", (raw) => {
-    now.layout = raw ?? COMPONENTS;
-    load();
+  layouts = new ToolSelect("layout", () => this.load());
+  colours = new ToolSelect("colour", () => this.recolour());
+  sizes = new ToolSelect("size by", () => this.resize());
+  labels = new ToolSelect("labels", () => this.label());
+  keys = new ToolSelect("rows matched by", () => this.compare());
+  size = toolSlider("size of the points", { min: 1, max: 10, step: 0.5, value: 3 }, (size) => {
+    this.canvas.look.size = size;
+    this.canvas.refresh();
   });
-  const keep = button("Keep layout", "keep this layout for the next time, in a file", keepLayout);
-  const guard = writeGuard(ctx);
-  const asColumn = button("Keep as column…", "stage the coordinates as a column", () => {
-    form.hidden = !form.hidden;
-  });
-  const newName = entry("column", "map_xy");
-  const newBranch = entry("branch", "");
-  newBranch.placeholder = "this branch";
-  newBranch.title = "a branch that does not exist yet is created";
-  const form = h(
-    "div",
-    { class: "lnb-tools", hidden: true },
-    h("label", { class: "lnb-tool" }, "column", newName),
-    h("label", { class: "lnb-tool" }, "on the branch", newBranch),
-    guard.button("Stage the column", stageColumn),
+  keep = button("Keep layout", () => this.keepLayout());
+  asColumn = button(
+    "Keep as column…",
+    () => {
+      this.form.hidden = !this.form.hidden;
+    },
+    { title: "stage the coordinates as a column" },
   );
-  const colours = toolSelect("colour", (raw) => recolour(raw));
-  const sizes = toolSelect("size by", (raw) => resize(raw));
-  const labels = toolSelect("labels", (raw) => {
-    now.labelled = raw;
-    label();
+  newName = nameField("column", { value: "map_xy" });
+  newBranch = nameField("branch", {
+    placeholder: "this branch",
+    title: "a branch that does not exist yet is created",
   });
-  const keys = toolSelect("rows matched by", (raw) => {
-    now.match = raw;
-    compare();
+  lasso = switchButton("Lasso", "draw an outline around points (Shift and drag)", (on) => {
+    this.canvas.lasso = on;
   });
-  const size = /** @type {HTMLInputElement} */ (
-    h("input", {
-      type: "range",
-      min: "1",
-      max: "10",
-      step: "0.5",
-      value: "3",
-      "aria-label": "size of the points",
-      on: {
-        input: () => {
-          canvas.look.size = Number(size.value);
-          canvas.refresh();
-        },
-        keydown: (event) => event.stopPropagation(),
-      },
-    })
-  );
-  const lasso = button("Lasso", "draw an outline around points (Shift and drag)", () => {
-    const on = lasso.getAttribute("aria-pressed") !== "true";
-    lasso.setAttribute("aria-pressed", String(on));
-    canvas.lasso = on;
-  });
-  const compares = button(
+  compares = switchButton(
     "A → B",
     "show what differs between the two handles of the timeline",
-    () => {
-      now.compares = !now.compares;
-      compares.setAttribute("aria-pressed", String(now.compares));
-      compare();
-    },
+    () => this.compare(),
   );
-  lasso.setAttribute("aria-pressed", "false");
-  compares.setAttribute("aria-pressed", "false");
-  el.append(
-    h(
+
+  /** @param {HTMLElement} el @param {Lnb.Context} ctx */
+  constructor(el, ctx) {
+    this.ctx = ctx;
+    this.el = el;
+    this.work = new LongWork(ctx.kernel);
+    this.tip = new PointTip(ctx);
+    this.canvas = new MapCanvas(ctx, {
+      hover: (point, near) => this.hover(point, near),
+      outline: (polygon) => this.outline(polygon),
+      clear: () => this.forget(true),
+      moved: () => this.repaint(),
+    });
+    this.form = h(
+      "div",
+      { class: "lnb-tools", hidden: true },
+      h("label", { class: "lnb-tool" }, "column", this.newName),
+      h("label", { class: "lnb-tool" }, "on the branch", this.newBranch),
+      writeGuard(ctx).button("Stage the column", () => this.stageColumn()),
+    );
+    for (const element of [this.keys.element, this.keep, this.asColumn]) element.hidden = true;
+    this.layouts.fill(LAYOUTS, { otherwise: COMPONENTS });
+    el.append(this.page());
+    this.follow();
+    if (ctx.kernel.state === "static")
+      setText(this.status, "The map needs a kernel: run the cell to see it.");
+  }
+
+  page() {
+    const tools = h(
+      "div",
+      { class: "lnb-tools lnb-map-tools" },
+      this.vectors.element,
+      this.layouts.element,
+      this.keep,
+      this.asColumn,
+      this.colours.element,
+      this.sizes.element,
+      this.labels.element,
+      h("label", { class: "lnb-tool" }, "size", this.size),
+      this.lasso,
+      button("Fit", () => this.canvas.fit(), { title: "show all points (0)" }),
+      this.compares,
+      this.keys.element,
+      this.work.element,
+    );
+    const points = h("div", { class: "lnb-map-place" }, this.canvas.element, this.tip.element);
+    return h(
       "div",
       { class: "lnb-map" },
-      h(
-        "div",
-        { class: "lnb-tools lnb-map-tools" },
-        vectors.element,
-        layouts.element,
-        keep,
-        asColumn,
-        colours.element,
-        sizes.element,
-        labels.element,
-        h("label", { class: "lnb-tool" }, "size", size),
-        lasso,
-        button("Fit", "show all points (0)", canvas.fit),
-        compares,
-        keys.element,
-        busy,
-      ),
-      h("div", {}, form, problem),
-      h(
-        "div",
-        { class: "lnb-map-main" },
-        h("div", { class: "lnb-map-place" }, canvas.element, tip),
-        side,
-      ),
-      status,
-    ),
-  );
-  keys.element.hidden = true;
-  keep.hidden = true;
-  asColumn.hidden = true;
-  layouts.fill(LAYOUTS, null, now.layout);
-
-  /** @param {string} label @param {string} value @returns {HTMLInputElement} */
-  function entry(label, value) {
-    const on = { keydown: (/** @type {Event} */ event) => event.stopPropagation() };
-    return h("input", { class: "lnb-input", value, maxlength: "200", "aria-label": label, on });
-  }
-
-  /** @param {string} label @param {string} title @param {() => void} click */
-  function button(label, title, click) {
-    return h("button", { class: "lnb-button", type: "button", title, on: { click } }, label);
-  }
-
-  /**
-   * Ask for long work whose newest request alone counts.
-   * @param {string} type @param {Lnb.Args} args
-   */
-  async function work(type, args) {
-    now.running?.cancel();
-    const places = now.layout === NEIGHBOURS ? "Computing the layout…" : "Placing the rows…";
-    const words = type === "map.place" ? places : "Reading…";
-    const bar = h("progress", { "aria-label": words });
-    const label = h("span", {}, words);
-    const running = ctx.kernel.ask(type, args, {
-      progress: (done, total) => {
-        bar.max = Math.max(1, total);
-        bar.value = done;
-        label.textContent = `${words} ${Math.floor((100 * done) / Math.max(1, total))} %`;
-      },
-    });
-    now.running = running;
-    busy.hidden = false;
-    show(
-      busy,
-      bar,
-      label,
-      button("Cancel", "stop", () => running.cancel()),
+      tools,
+      h("div", {}, this.form, this.problem),
+      h("div", { class: "lnb-map-main" }, points, this.side),
+      this.status,
     );
-    try {
-      return await running;
-    } finally {
-      if (now.running === running) {
-        now.running = null;
-        busy.hidden = true;
-      }
-    }
+  }
+
+  /** Follow what is shown elsewhere: the version, the rows of the grid, the compared versions. */
+  follow() {
+    const { ctx } = this;
+    ctx.describe("map", () => ({ box: this.cloud ? this.canvas.sight : null }));
+    const shown = () => {
+      // Somebody asked for all rows again.
+      if (this.selection && ctx.rows.asked.within?.rows !== this.selection.rows) this.forget(false);
+    };
+    ctx.onClose(ctx.rows.on({ shown }));
+    ctx.onScreen(
+      (_screen, patched) => {
+        if (patched) return;
+        if (!this.waiting || !samePlace(this.waiting.place, this.place())) return this.load();
+        this.showRows(this.waiting.rows);
+        this.waiting = null;
+      },
+      ["card"],
+    );
+    ctx.onClose(
+      ctx.range.on((_range, { dragging }) => {
+        if (!dragging && this.isComparing) this.compare();
+      }),
+    );
+  }
+
+  /** The tab is shown again. */
+  shown() {
+    return this.load();
+  }
+
+  place() {
+    const { branch, version } = this.ctx.screen();
+    return { branch, version };
+  }
+
+  get isComparing() {
+    return isOn(this.compares);
   }
 
   /** @param {unknown} error @param {(() => void)} [again] */
-  function fail(error, again) {
-    show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error), again));
+  fail(error, again) {
+    show(this.problem, this.ctx.problem(error, again));
+  }
+
+  /** @param {string} type @param {Lnb.Args} args */
+  ask(type, args) {
+    const computes = this.layouts.chosen === NEIGHBOURS;
+    const layoutWords = computes ? "Computing the layout…" : "Placing the rows…";
+    const words = type === "map.place" ? layoutWords : "Reading…";
+    const share = (/** @type {number} */ done, /** @type {number} */ total) =>
+      `${words} ${Math.floor((100 * done) / Math.max(1, total))} %`;
+    return this.work.ask(type, args, words, share);
   }
 
   /** Place the rows of the version shown, unless they are there. */
-  async function load() {
-    if (ctx.kernel.state === "static") return;
-    const current = place();
-    const turn = (now.turn += 1);
+  async load() {
+    if (this.ctx.kernel.state === "static") return;
+    const place = this.place();
+    const turn = (this.turn += 1);
     try {
-      const { result: columns } = await ctx.kernel.ask("map.columns", current);
-      if (turn !== now.turn) return;
-      takeColumns(columns);
-      if (!now.column) {
-        setText(status, "This version has no column of vectors of a fixed length.");
-        return;
-      }
-      const signature = JSON.stringify([current, now.column, now.layout]);
-      if (signature === placed) {
+      const { result: columns } = await this.ctx.kernel.ask("map.columns", place);
+      if (turn !== this.turn) return;
+      this.takeColumns(columns);
+      const column = this.vectors.chosen;
+      const layout = this.layouts.chosen;
+      if (!column)
+        return setText(this.status, "This version has no column of vectors of a fixed length.");
+      const signature = JSON.stringify([place, column, layout]);
+      if (signature === this.placed) {
         // Back at what is shown, before another version was placed.
-        now.running?.cancel();
-        if (now.compares && !now.counts) compare();
+        this.work.cancel();
+        if (this.isComparing && !this.changes) this.compare();
         return;
       }
-      const { column, colour, sized, layout } = now;
-      const args = { ...current, column, colour, size: sized, layout };
-      const { result } = await work("map.place", args);
-      if (turn !== now.turn) return;
-      const isNew = now.map?.column !== result.column || now.map?.layout !== layout;
-      placed = signature;
-      await take(result, turn, isNew);
-      if (turn === now.turn && now.labelled !== null) await label();
-      if (turn === now.turn && now.compares) compare();
+      const shape = { column, colour: this.colours.chosen, size: this.sizes.chosen, layout };
+      const { result } = await this.ask("map.place", { ...place, ...shape });
+      if (turn !== this.turn) return;
+      const isNew = this.map?.column !== result.column || this.map?.layout !== layout;
+      this.placed = signature;
+      await this.take(result, turn, isNew);
+      if (turn === this.turn && this.labels.chosen !== null) await this.label();
+      if (turn === this.turn && this.isComparing) this.compare();
     } catch (error) {
-      if (turn !== now.turn) return;
-      const again = () => load();
-      // What is shown stays, and the choice is again what is shown.
-      if (now.layout === NEIGHBOURS && now.map?.layout !== NEIGHBOURS) {
-        now.layout = COMPONENTS;
-        layouts.choose(COMPONENTS);
-        if (!now.map) load();
-        fail(error, () => {
-          now.layout = NEIGHBOURS;
-          load();
-        });
-      } else fail(error, again);
+      if (turn === this.turn) this.placingFailed(error);
     }
   }
 
+  /** What is shown stays, and the choice is again what is shown. @param {unknown} error */
+  placingFailed(error) {
+    if (this.layouts.chosen !== NEIGHBOURS || this.map?.layout === NEIGHBOURS)
+      return this.fail(error, () => this.load());
+    this.layouts.choose(COMPONENTS);
+    if (!this.map) this.load();
+    return this.fail(error, () => {
+      this.layouts.choose(NEIGHBOURS);
+      this.load();
+    });
+  }
+
   /** Keep the layout in a file, or remove that. */
-  async function keepLayout() {
-    const { key, column, columns } = now;
+  async keepLayout() {
+    const { columns } = this;
+    const column = this.vectors.chosen;
     const on = !columns.kept.includes(column);
     try {
-      const { result } = await ctx.kernel.ask("map.keep", { key, on });
+      const { result } = await this.ctx.kernel.ask("map.keep", { key: this.map?.key, on });
       const otherColumns = columns.kept.filter((/** @type {string} */ name) => name !== column);
       columns.kept = result.kept ? [...otherColumns, column] : otherColumns;
-      ctx.announce(result.kept ? "The layout is kept" : "The layout is no longer kept");
-      paintKeep();
+      this.ctx.announce(result.kept ? "The layout is kept" : "The layout is no longer kept");
+      this.paintKeep();
     } catch (error) {
-      fail(error);
+      this.fail(error);
     }
   }
 
   /** Stage the coordinates as a column, on a branch of that name. */
-  async function stageColumn() {
-    const { key, turn } = now;
-    const args = { key, name: newName.value.trim(), branch: newBranch.value.trim() || null };
+  async stageColumn() {
+    const { turn } = this;
+    const branch = this.newBranch.value.trim() || null;
     try {
-      await work("map.stage", args);
-      if (turn === now.turn) form.hidden = true;
-      ctx.announce("The column of coordinates is staged");
-      ctx.go("stage");
+      await this.ask("map.stage", { key: this.map.key, name: this.newName.value.trim(), branch });
+      if (turn === this.turn) this.form.hidden = true;
+      this.ctx.announce("The column of coordinates is staged");
+      this.ctx.go("stage");
     } catch (error) {
-      if (turn === now.turn) fail(error);
+      if (turn === this.turn) this.fail(error);
     }
   }
 
-  function paintKeep() {
-    keep.hidden = now.map?.layout !== NEIGHBOURS;
-    asColumn.hidden = !now.map || now.map.layout.startsWith(STORED) || !ctx.has("stage");
-    if (asColumn.hidden) form.hidden = true;
-    const isKept = now.columns?.kept.includes(now.column);
-    keep.textContent = isKept ? "Forget layout" : "Keep layout";
-    keep.title = isKept
-      ? "remove the file with this layout; the next explorer begins with principal components"
-      : "keep this layout in a file of yours; the next explorer opens with it";
+  paintKeep() {
+    const layout = this.map?.layout;
+    this.keep.hidden = layout !== NEIGHBOURS;
+    this.asColumn.hidden = !layout || layout.startsWith(STORED) || !this.ctx.has("stage");
+    if (this.asColumn.hidden) this.form.hidden = true;
+    const { text, title } = this.columns?.kept.includes(this.vectors.chosen) ? KEPT : NOT_KEPT;
+    this.keep.textContent = text;
+    this.keep.title = title;
   }
 
   /** @param {Lnb.Json} columns */
-  function takeColumns(columns) {
-    const { vectors: names, colours: others, sizes: sizing, keys: keyed, stable } = columns;
-    const { labels: texts } = columns;
-    const isFirst = now.columns === null;
-    now.columns = columns;
-    const has = (/** @type {Named[]} */ list, /** @type {string | null} */ raw) =>
-      list.some((column) => column.raw === raw);
-    if (!has(names, now.column)) now.column = names[0]?.raw ?? "";
-    if (isFirst) now.colour = guess(others);
-    const stored = columns.stored.map((/** @type {Lnb.Json} */ column) => ({
-      raw: STORED + column.raw,
-      label: `coordinates in ${column.label}`,
-    }));
-    const own = columns.stored.find(
-      (/** @type {Lnb.Json} */ column) => column.vector === now.column,
-    );
-    if (isFirst && own) now.layout = STORED + own.raw;
-    else if (isFirst && columns.kept.includes(now.column)) now.layout = NEIGHBOURS;
-    // A version before the column came is placed by it all the same.
-    if (now.layout.startsWith(STORED) && !has(stored, now.layout) && now.map)
-      stored.push({ raw: now.layout, label: layouts.words });
-    layouts.fill([...LAYOUTS, ...stored], null, now.layout);
-    if (!has(others, now.colour)) now.colour = null;
-    if (!has(sizing, now.sized)) now.sized = null;
-    if (!has(texts, now.labelled)) now.labelled = null;
-    if (!has(keyed, now.match)) now.match = null;
-    vectors.fill(names, null, now.column);
-    colours.fill(others, "one colour", now.colour);
-    sizes.fill(sizing, "one size", now.sized);
-    sizes.element.hidden = !sizing.length;
-    labels.fill(texts, "of the colours", now.labelled);
-    labels.element.hidden = !texts.length;
-    keys.fill(keyed, stable ? "stable row ids" : "row addresses", now.match);
-    vectors.element.hidden = names.length < 2;
+  takeColumns(columns) {
+    const { vectors, colours, sizes, labels, keys, stored, kept, stable } = columns;
+    const isFirst = this.columns === null;
+    this.columns = columns;
+    this.vectors.fill(vectors, { otherwise: vectors[0]?.raw });
+    this.vectors.element.hidden = vectors.length < 2;
+    if (isFirst) this.colours.chosen = columnNamed(colours, LABELS);
+    this.colours.fill(colours, { none: "one colour" });
+    this.sizes.fill(sizes, { none: "one size" });
+    this.sizes.element.hidden = !sizes.length;
+    this.labels.fill(labels, { none: "of the colours" });
+    this.labels.element.hidden = !labels.length;
+    this.keys.fill(keys, { none: stable ? "stable row ids" : "row addresses" });
+    this.offerLayouts(stored, kept, isFirst);
   }
 
-  /** A column that looks like a label. @param {Named[]} names */
-  function guess(names) {
-    const labelNames = ["label", "class", "category", "species", "cluster", "kind", "split"];
-    return names.find(({ raw }) => labelNames.includes(raw.toLowerCase()))?.raw ?? null;
+  /** @param {Lnb.Json[]} stored columns of coordinates @param {string[]} kept @param {boolean} isFirst */
+  offerLayouts(stored, kept, isFirst) {
+    const column = this.vectors.chosen ?? "";
+    const coordinates = stored.map(({ raw, label }) => ({
+      raw: STORED + raw,
+      label: `coordinates in ${label}`,
+    }));
+    const own = stored.find(({ vector }) => vector === column);
+    if (isFirst && own) this.layouts.chosen = STORED + own.raw;
+    else if (isFirst && kept.includes(column)) this.layouts.chosen = NEIGHBOURS;
+    // A version before the column came is placed by it all the same.
+    const layout = this.layouts.chosen ?? COMPONENTS;
+    const isOffered = coordinates.some(({ raw }) => raw === layout);
+    if (layout.startsWith(STORED) && !isOffered && this.map)
+      coordinates.push({ raw: layout, label: this.layouts.words });
+    this.layouts.fill([...LAYOUTS, ...coordinates], { otherwise: layout });
   }
 
   /**
    * Take the points in pieces, and draw after each.
-   * @param {Lnb.Json} result @param {number} turn @param {boolean} anew
+   * @param {Lnb.Json} map @param {number} turn @param {boolean} isNew
    */
-  async function take(result, turn, anew) {
-    show(problem);
-    now.key = result.key;
-    now.map = result;
-    now.counts = null;
-    now.chosen = null;
-    paintKeep();
-    const cloud = pointCloud(result.num_points, result.pieces);
-    for (let piece = 0; piece < result.pieces; piece += 1) {
-      const { buffers } = await ctx.kernel.ask("map.piece", { key: result.key, piece });
-      if (turn !== now.turn) return;
+  async take(map, turn, isNew) {
+    show(this.problem);
+    this.map = map;
+    this.changes = null;
+    this.selection = null;
+    this.paintKeep();
+    const cloud = pointCloud(map.num_points, map.pieces);
+    for (let piece = 0; piece < map.pieces; piece += 1) {
+      const { buffers } = await this.ctx.kernel.ask("map.piece", { key: map.key, piece });
+      if (turn !== this.turn) return;
       const from = cloud.add(piece, buffers[0], buffers[1], buffers[2]);
       if (piece === 0) {
-        now.cloud = cloud;
-        canvas.show(cloud, result, anew);
-        repaint();
+        this.cloud = cloud;
+        this.canvas.show(cloud, map, isNew);
+        this.repaint();
       }
-      canvas.load(from);
+      this.canvas.load(from);
     }
-    paintSide();
-    setText(status, result.words);
-    ctx.code(null);
+    this.paintSide();
+    setText(this.status, map.words);
+    this.ctx.code(null);
   }
 
   /** Colours of the theme, or of what is compared. */
-  function repaint() {
-    const { cloud, map } = now;
+  repaint() {
+    const { cloud, map, canvas } = this;
     if (!cloud || !map) return;
-    canvas.look.byState = Boolean(now.counts);
-    canvas.look.dims = Boolean(now.chosen);
-    canvas.look.colours = now.counts
-      ? stateColours(el)
+    canvas.look.byState = Boolean(this.changes);
+    canvas.look.dims = Boolean(this.selection);
+    canvas.look.colours = this.changes
+      ? stateColours(this.el)
       : codeColours(map.colouring.kind, cloud.total > 20000 ? 0.75 : 0.92);
     canvas.label(map.labels?.entries ?? map.colouring.names);
     canvas.refresh();
   }
 
-  /** @param {string | null} raw */
-  async function recolour(raw) {
-    now.colour = raw;
-    const { turn, key } = now;
-    if (!now.cloud) return;
+  /** The points have other colours, sizes or states. */
+  reload() {
+    this.repaint();
+    this.canvas.load(0);
+    this.paintSide();
+  }
+
+  /**
+   * Ask for what a choice adds to the points that are shown; null when it failed, when other points
+   * are shown by then, or when the choice is another.
+   * @param {string} type @param {Lnb.Args} args @param {() => unknown} choice
+   * @param {() => void} again
+   */
+  async choose(type, args, choice, again) {
+    const { turn } = this;
+    const choiceThen = choice();
+    const isCurrent = () => turn === this.turn && choice() === choiceThen;
     try {
-      const { result, buffers } = await work("map.colour", { key, colour: raw });
-      if (turn !== now.turn || now.colour !== raw) return;
-      show(problem);
-      now.map = { ...now.map, colouring: result.colouring };
-      now.cloud.recolour(buffers[0]);
-      repaint();
-      canvas.load(0);
-      paintSide();
-      if (now.compares) compare();
+      const answer = await this.ask(type, { key: this.map.key, ...args });
+      if (!isCurrent()) return null;
+      show(this.problem);
+      return answer;
     } catch (error) {
-      fail(error, () => recolour(raw));
+      if (isCurrent()) this.fail(error, again);
+      return null;
     }
   }
 
-  /** @param {string | null} raw */
-  async function resize(raw) {
-    now.sized = raw;
-    const { turn, key } = now;
-    if (!now.cloud) return;
-    try {
-      const { result, buffers } = await work("map.size", { key, size: raw });
-      if (turn !== now.turn || now.sized !== raw) return;
-      show(problem);
-      now.map = { ...now.map, sizing: result.sizing };
-      now.cloud.resize(buffers[0]);
-      canvas.load(0);
-      paintSide();
-    } catch (error) {
-      if (turn === now.turn && now.sized === raw) fail(error, () => resize(raw));
-    }
+  async recolour() {
+    const { cloud, colours } = this;
+    if (!cloud) return;
+    const args = { colour: colours.chosen };
+    const again = () => this.recolour();
+    const answer = await this.choose("map.colour", args, () => colours.chosen, again);
+    if (!answer) return;
+    this.map = { ...this.map, colouring: answer.result.colouring };
+    cloud.recolour(answer.buffers[0]);
+    this.reload();
+    if (this.isComparing) this.compare();
+  }
+
+  async resize() {
+    const { cloud, sizes } = this;
+    if (!cloud) return;
+    const args = { size: sizes.chosen };
+    const again = () => this.resize();
+    const answer = await this.choose("map.size", args, () => sizes.chosen, again);
+    if (!answer) return;
+    this.map = { ...this.map, sizing: answer.result.sizing };
+    cloud.resize(answer.buffers[0]);
+    this.reload();
   }
 
   /** Name the groups of points by a column of texts, or as their colours are named. */
-  async function label() {
-    const { turn, key, labelled } = now;
-    if (!now.cloud) return;
-    try {
-      const { result } = await work("map.labels", { key, column: labelled });
-      if (turn !== now.turn || now.labelled !== labelled) return;
-      show(problem);
-      now.map = { ...now.map, labels: result.labels };
-      canvas.label(result.labels?.entries ?? now.map.colouring.names);
-      paintSide();
-      if (result.labels && !result.labels.entries.length)
-        setText(status, `No group of points has a label by ${result.labels.column}.`);
-    } catch (error) {
-      if (turn === now.turn && now.labelled === labelled) fail(error, label);
-    }
+  async label() {
+    const { cloud, labels } = this;
+    if (!cloud) return;
+    const args = { column: labels.chosen };
+    const again = () => this.label();
+    const answer = await this.choose("map.labels", args, () => labels.chosen, again);
+    if (!answer) return;
+    const { labels: names } = answer.result;
+    this.map = { ...this.map, labels: names };
+    this.canvas.label(names?.entries ?? this.map.colouring.names);
+    this.paintSide();
+    if (names && !names.entries.length)
+      setText(this.status, `No group of points has a label by ${names.column}.`);
   }
 
   /** Show what differs between the handles, or stop that. */
-  async function compare() {
-    const { cloud, turn, key } = now;
-    keys.element.hidden = !now.compares;
+  async compare() {
+    const { cloud, canvas } = this;
+    this.keys.element.hidden = !this.isComparing;
     if (!cloud) return;
-    const { a, b } = ctx.range.get();
-    if (!now.compares || !a || samePlace(a, b)) {
-      now.counts = null;
+    const { a, b } = this.ctx.range.get();
+    if (!this.isComparing || !a || samePlace(a, b)) {
+      this.changes = null;
       cloud.mark(null, CHANGED);
       canvas.change(null);
-      repaint();
-      canvas.load(0);
-      paintSide();
-      if (now.compares) setText(status, "There is no earlier version to compare with.");
+      this.reload();
+      if (this.isComparing) setText(this.status, "There is no earlier version to compare with.");
       return;
     }
-    try {
-      const { result, buffers } = await work("map.compare", { key, ...a, match: now.match });
-      if (turn !== now.turn || !now.compares) return;
-      show(problem);
-      now.counts = result;
-      cloud.mark(buffers[0], CHANGED);
-      repaint();
-      canvas.load(0);
-      canvas.change({ removed: numbers(buffers[1]), moves: numbers(buffers[2]) });
-      paintSide();
-      setText(status, `${result.a} → ${result.b}: ${result.words}.`);
-      const words_ = CHANGES.map(({ kind }) => `${count(result.counts[kind])} ${kind}`).join(", ");
-      ctx.announce(words_);
-    } catch (error) {
-      if (turn === now.turn) fail(error, compare);
-    }
+    const args = { ...a, match: this.keys.chosen };
+    const again = () => this.compare();
+    const answer = await this.choose("map.compare", args, () => this.isComparing, again);
+    if (!answer) return;
+    const { result, buffers } = answer;
+    this.changes = result;
+    cloud.mark(buffers[0], CHANGED);
+    this.reload();
+    canvas.change({ removed: numbers(buffers[1]), moves: numbers(buffers[2]) });
+    setText(this.status, `${result.a} → ${result.b}: ${result.words}.`);
+    const counts = CHANGES.map(({ kind }) => `${count(result.counts[kind])} ${kind}`);
+    this.ctx.announce(counts.join(", "));
   }
 
-  /** @param {number[][]} polygon */
-  async function outline(polygon) {
-    const { key, turn, cloud } = now;
+  /** Select the points inside of an outline. @param {number[][]} polygon */
+  async outline(polygon) {
+    const { turn, cloud } = this;
     if (!cloud) return;
     try {
-      const { result, buffers } = await ctx.kernel.ask("map.lasso", { key, polygon });
-      if (turn !== now.turn) return;
+      const args = { key: this.map.key, polygon };
+      const { result, buffers } = await this.ctx.kernel.ask("map.lasso", args);
+      if (turn !== this.turn) return;
       cloud.choose(buffers[0], CHOSEN);
-      choose(result);
-      canvas.load(0);
+      this.select(result);
+      this.canvas.load(0);
     } catch (error) {
-      fail(error);
+      this.fail(error);
     }
   }
 
-  /** The grid shows these rows. @param {Lnb.Json} result */
-  function choose(result) {
-    now.chosen = result.num_rows ? result : null;
-    if (!result.num_rows) {
-      forget(true);
-      setText(status, "No point is inside of the outline.");
-      return;
+  /** The grid shows these rows. @param {Lnb.Json} selection */
+  select(selection) {
+    if (!selection.num_rows) {
+      this.forget(true);
+      return setText(this.status, "No point is inside of the outline.");
     }
-    ctx.announce(result.label);
-    ctx.rows.look({ within: { rows: result.rows, label: result.label }, near: null });
-    repaint();
-    const go = ctx.has("rows")
-      ? h(
-          "button",
-          { class: "lnb-link", type: "button", on: { click: () => ctx.go("rows") } },
-          "Show in Rows",
-        )
-      : null;
-    const end = h(
-      "button",
-      { class: "lnb-link", type: "button", on: { click: () => forget(true) } },
-      "Clear",
+    const { ctx } = this;
+    this.selection = selection;
+    ctx.announce(selection.label);
+    ctx.rows.look({ within: { rows: selection.rows, label: selection.label }, near: null });
+    this.repaint();
+    /** @param {string} label @param {() => void} click @param {string} [title] */
+    const link = (label, click, title) => button(label, click, { class: "lnb-link", title });
+    show(
+      this.status,
+      `${selection.label}. `,
+      ctx.has("rows") && [link("Show in Rows", () => ctx.go("rows")), " · "],
+      link(
+        "Zoom to them",
+        () => this.canvas.fitChosen(),
+        "show the selected points as large as possible (z)",
+      ),
+      " · ",
+      link("Clear", () => this.forget(true)),
     );
-    const zoom = h(
-      "button",
-      {
-        class: "lnb-link",
-        type: "button",
-        title: "show the selected points as large as possible (z)",
-        on: { click: canvas.fitChosen },
-      },
-      "Zoom to them",
-    );
-    show(status, `${result.label}. `, go, go && " · ", zoom, " · ", end);
   }
 
   /** End the selection. @param {boolean} tells whether the grid is to show all rows */
-  function forget(tells) {
-    if (!now.chosen && !now.cloud) return;
-    const was = now.chosen;
-    now.chosen = null;
-    now.cloud?.choose(null, CHOSEN);
-    repaint();
-    canvas.load(0);
-    setText(status, now.map?.words ?? "");
-    if (tells && was) ctx.rows.look({ within: null });
+  forget(tells) {
+    if (!this.selection && !this.cloud) return;
+    const was = this.selection;
+    this.selection = null;
+    this.cloud?.choose(null, CHOSEN);
+    this.repaint();
+    this.canvas.load(0);
+    setText(this.status, this.map?.words ?? "");
+    if (tells && was) this.ctx.rows.look({ within: null });
   }
 
-  /** @param {string} kind @param {number} [code] */
-  async function group(kind, code = 0) {
+  /** Show the rows of a group of the legend. @param {string} kind @param {number} [code] */
+  async group(kind, code = 0) {
     try {
-      const { result } = await ctx.kernel.ask("map.group", { key: now.key, kind, code });
-      const shownPlace = { branch: result.branch, version: result.version };
-      if (!samePlace(shownPlace, place())) {
-        // Removed rows are those of the earlier version.
-        ctx.announce(`Going to ${placeLabel(shownPlace)}, where these rows are`);
-        ctx.travel(shownPlace);
-        waiting = { there: shownPlace, result };
-        return;
-      }
-      ctx.rows.look({ within: { rows: result.rows, label: result.label }, near: null });
-      ctx.go("rows");
+      const { result } = await this.ctx.kernel.ask("map.group", { key: this.map.key, kind, code });
+      const place = { branch: result.branch, version: result.version };
+      const rows = { rows: result.rows, label: result.label };
+      if (samePlace(place, this.place())) return this.showRows(rows);
+      // Removed rows are those of the earlier version.
+      this.ctx.announce(`Going to ${placeLabel(place)}, where these rows are`);
+      this.ctx.travel(place);
+      this.waiting = { place, rows };
     } catch (error) {
-      fail(error);
+      this.fail(error);
     }
   }
-  /** @type {{there: Lnb.Place, result: Lnb.Json} | null} */
-  let waiting = null;
 
-  /** The legend and the counts. */
-  function paintSide() {
-    if (now.map) paintLegend(side, { map: now.map, counts: now.counts, group });
+  /** Show some rows in the grid. @param {Lnb.Within} within */
+  showRows(within) {
+    this.ctx.rows.look({ within, near: null });
+    this.ctx.go("rows");
   }
 
-  const ask = ctx.kernel.line({ quiet: true });
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let soon;
+  /** The legend and the counts. */
+  paintSide() {
+    if (!this.map) return;
+    const group = (/** @type {string} */ kind, /** @type {number | undefined} */ code) =>
+      this.group(kind, code);
+    paintLegend(this.side, { map: this.map, counts: this.changes, group });
+  }
+
   /**
    * @param {number} pointIndex the place of a point, -1 for none
    * @param {{x: number, y: number} | null} near
    */
-  function hover(pointIndex, near) {
-    clearTimeout(soon);
-    const { cloud, key } = now;
-    if (pointIndex < 0 || !near || !cloud) {
-      tip.hidden = true;
-      return;
-    }
-    soon = setTimeout(
-      () =>
-        ask(
-          "map.point",
-          { key, index: cloud.indexOf(pointIndex) },
-          (answer) => paintTip(answer, near),
-          () => {
-            tip.hidden = true;
-          },
-        ),
-      HOVER_MS,
-    );
+  hover(pointIndex, near) {
+    const isPoint = this.cloud && pointIndex >= 0;
+    const point = isPoint ? { key: this.map.key, index: this.cloud?.indexOf(pointIndex) } : null;
+    this.tip.hover(point, near);
   }
+}
 
-  /** @param {Lnb.Answer} answer @param {{x: number, y: number}} near */
-  async function paintTip({ result, buffers }, near) {
-    const cells = result.cells.map((/** @type {Lnb.Json} */ cell) => [
-      h("dt", {}, cell.name),
-      h("dd", {}, cell.text),
-    ]);
-    const picture = buffers.length
-      ? h("canvas", { class: "lnb-map-picture", "aria-hidden": "true" })
-      : null;
-    show(tip, picture, h("dl", {}, ...cells.flat()));
-    tip.hidden = false;
-    const right = near.x > canvas.element.clientWidth / 2;
-    tip.style.left = right ? "auto" : `${near.x + 16}px`;
-    tip.style.right = right ? `${canvas.element.clientWidth - near.x + 16}px` : "auto";
-    const lowest = canvas.element.clientHeight - tip.offsetHeight - 4;
-    tip.style.top = `${Math.max(4, Math.min(near.y - 20, lowest))}px`;
-    ctx.announce(
-      result.cells
-        .slice(0, 4)
-        .map((/** @type {Lnb.Json} */ cell) => `${cell.name} ${cell.text}`)
-        .join(", "),
-    );
-    if (!picture) return;
-    const blob = new Blob([/** @type {BlobPart} */ (bytesOf(buffers[0]))], { type: result.mime });
-    const bitmap = await createImageBitmap(blob).catch(() => null);
-    if (!bitmap) return picture.remove();
-    const scale = Math.min(1, 160 / Math.max(bitmap.width, bitmap.height));
-    picture.width = Math.max(1, Math.round(bitmap.width * scale));
-    picture.height = Math.max(1, Math.round(bitmap.height * scale));
-    picture.getContext("2d")?.drawImage(bitmap, 0, 0, picture.width, picture.height);
-    return bitmap.close();
-  }
+/** @param {string} label @param {Lnb.Props} props @returns {HTMLInputElement} */
+function nameField(label, props) {
+  const on = { keydown: (/** @type {Event} */ event) => event.stopPropagation() };
+  const field = { class: "lnb-input", maxlength: "200", "aria-label": label, on };
+  return h("input", { ...field, ...props });
+}
 
-  ctx.describe("map", () => ({ box: now.cloud ? canvas.sight : null }));
-  ctx.onClose(
-    ctx.rows.on({
-      shown() {
-        // Somebody asked for all rows again.
-        if (now.chosen && ctx.rows.asked.within?.rows !== now.chosen.rows) forget(false);
-      },
-    }),
-  );
-  ctx.onScreen(
-    (_screen, patched) => {
-      if (patched) return;
-      if (waiting && samePlace(waiting.there, place())) {
-        const { rows, label } = waiting.result;
-        waiting = null;
-        ctx.rows.look({ within: { rows, label }, near: null });
-        ctx.go("rows");
-        return;
-      }
-      load();
+/**
+ * A button that is on or off.
+ * @param {string} label @param {string} title @param {(on: boolean) => void} changed
+ */
+function switchButton(label, title, changed) {
+  /** @type {HTMLElement} */
+  const element = button(
+    label,
+    () => {
+      const on = !isOn(element);
+      element.setAttribute("aria-pressed", String(on));
+      changed(on);
     },
-    ["card"],
+    { title, "aria-pressed": "false" },
   );
-  ctx.onClose(ctx.range.on((_range, { dragging }) => !dragging && now.compares && compare()));
-  if (ctx.kernel.state === "static")
-    setText(status, "The map needs a kernel: run the cell to see it.");
-  return { shown: load };
+  return element;
+}
+
+/** @param {HTMLElement} element */
+function isOn(element) {
+  return element.getAttribute("aria-pressed") === "true";
+}
+
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
+export function mountEmbeddingMap(el, ctx) {
+  return new EmbeddingMap(el, ctx);
 }
 
 export default widget(mountEmbeddingMap, "map of the rows");

@@ -7,7 +7,7 @@
 // stands still.
 
 import { onTheme } from "../js/canvas.js";
-import { h, perFrame } from "../js/dom.js";
+import { consume, h, onResize, perFrame } from "../js/dom.js";
 import { followPointer } from "../js/pointer_drag.js";
 import { changeColours } from "./map_colours.js";
 import { simplified } from "./point_cloud.js";
@@ -47,93 +47,187 @@ export function pointsInTime(drawn, took) {
   return Math.max(Math.min(LEAST_POINTS, drawn), Math.floor(drawn * share));
 }
 
-/**
- * @param {Lnb.Context} ctx
- * @param {{hover: (place: number, at: {x: number, y: number} | null) => void,
- *   outline: (polygon: number[][]) => void, clear: () => void, moved: () => void}} hands
- */
-export function mapCanvas(ctx, hands) {
-  const points = h("canvas", { class: "lnb-map-points", "aria-hidden": "true" });
-  const above = h("canvas", { class: "lnb-map-above", "aria-hidden": "true" });
-  const element = h(
-    "div",
-    {
-      class: "lnb-map-canvas",
-      tabindex: "0",
-      role: "application",
-      "aria-label":
-        "map of the rows: arrow keys move, plus and minus zoom, 0 shows all, Enter reads the " +
-        "point in the middle, S selects the points in sight, Z shows the selection as large as " +
-        "possible, Escape ends a selection",
-    },
-    points,
-    above,
-  );
-  const view = { x: WHOLE / 2, y: WHOLE / 2, scale: 0.005 };
-  const look = { colours: new Uint8Array(1024), byState: false, dims: false, size: 3 };
-  let box = { low: [0, 0], high: [WHOLE, WHOLE] };
+export class MapCanvas {
+  points = h("canvas", { class: "lnb-map-points", "aria-hidden": "true" });
+  above = h("canvas", { class: "lnb-map-above", "aria-hidden": "true" });
+  view = { x: WHOLE / 2, y: WHOLE / 2, scale: 0.005 };
+  look = { colours: new Uint8Array(1024), byState: false, dims: false, size: 3 };
+  box = { low: [0, 0], high: [WHOLE, WHOLE] };
   /** @type {import("./point_cloud.js").PointCloud | null} */
-  let cloud = null;
+  cloud = null;
   /** @type {import("./point_renderer.js").Renderer | null} */
-  let renderer = null;
+  renderer = null;
   /** @type {{removed: Uint16Array, moves: Uint16Array} | null} */
-  let changes = null;
+  changes = null;
   /** @type {{label: string, x: number, y: number}[]} */
-  let labels = [];
+  labels = [];
   /** @type {number[][] | null} an outline that is being drawn, in pixels of the element */
-  let drawn = null;
+  outline = null;
   /** @type {{x: number, y: number} | null} */
-  let held = null;
-  let lasso = false;
-  let most = Infinity; // points that a frame has time for
+  held = null;
+  outlines = false;
+  most = Infinity; // points that a frame has time for
   /** @type {{x: number, y: number, scale: number, isWhole: boolean} | null} what was drawn */
-  let picture = null;
-  let pointed = -1;
-  let ratio = 1;
+  picture = null;
+  pointed = -1;
+  ratio = 1;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let still;
+  still;
 
-  const width = () => element.clientWidth;
-  const height = () => element.clientHeight;
+  /**
+   * @param {Lnb.Context} ctx
+   * @param {{hover: (place: number, at: {x: number, y: number} | null) => void,
+   *   outline: (polygon: number[][]) => void, clear: () => void, moved: () => void}} hands
+   */
+  constructor(ctx, hands) {
+    this.hands = hands;
+    this.element = h(
+      "div",
+      {
+        class: "lnb-map-canvas",
+        tabindex: "0",
+        role: "application",
+        "aria-label":
+          "map of the rows: arrow keys move, plus and minus zoom, 0 shows all, Enter reads the " +
+          "point in the middle, S selects the points in sight, Z shows the selection as large as " +
+          "possible, Escape ends a selection",
+        on: {
+          pointerdown: (event) => this.onPress(event),
+          pointermove: (event) => this.onMove(event),
+          pointerleave: () => this.onLeave(),
+          wheel: (event) => this.onWheel(event),
+          keydown: (event) => this.onKey(event),
+        },
+      },
+      this.points,
+      this.above,
+    );
+    this.paint = perFrame(() => {
+      if (!this.cloud || !this.width) return;
+      const isMoving = this.still !== undefined;
+      if (isMoving && this.most < this.cloud.data.count && this.fills()) this.place();
+      else if (isMoving || !this.isCurrent()) this.draw(isMoving ? this.most : Infinity);
+      this.paintAbove();
+    });
+    this.point = perFrame(() => {
+      if (!this.cloud || !this.held || this.still) return;
+      const [x, y] = this.toMap(this.held.x, this.held.y);
+      const nearest = this.cloud.nearest(x, y, REACH / this.view.scale);
+      if (nearest === this.pointed) return;
+      this.pointed = nearest;
+      hands.hover(nearest, nearest < 0 ? null : this.held);
+      this.paint();
+    });
+    // The browser has taken the graphics memory away, and given it back.
+    this.points.addEventListener("webglcontextrestored", () => this.refresh());
+    ctx.onClose(onResize(this.element, () => this.resize()));
+    ctx.onClose(onTheme(() => hands.moved()));
+    ctx.onClose(() => {
+      this.paint.cancel();
+      clearTimeout(this.still);
+      this.renderer?.close();
+    });
+  }
+
+  /** @param {PointerEvent} event */
+  onPress(event) {
+    if (event.button) return;
+    const [x, y] = this.spot(event);
+    if (this.outlines !== event.shiftKey) this.outline = [[x, y]];
+    this.held = { x, y };
+    this.element.classList.add("lnb-map-held");
+    followPointer(this.element, event, {
+      move: (moved) => this.drag(moved),
+      end: (isDone) => this.release(isDone),
+    });
+  }
+
+  /** @param {PointerEvent} event */
+  onMove(event) {
+    if (event.buttons & 1) return;
+    const [x, y] = this.spot(event);
+    this.held = { x, y };
+    this.point();
+  }
+
+  onLeave() {
+    this.held = null;
+    if (this.pointed >= 0) this.hands.hover(-1, null);
+    this.pointed = -1;
+    this.paint();
+  }
+
+  /** @param {WheelEvent} event */
+  onWheel(event) {
+    // A page is scrolled by the wheel alone; the map that has the focus is zoomed.
+    const zooms = event.ctrlKey || event.metaKey || this.element.contains(document.activeElement);
+    if (!zooms) return;
+    event.preventDefault();
+    this.zoom(event.deltaY < 0 ? ZOOM : 1 / ZOOM, ...this.spot(event));
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const arrow = ARROWS[event.key];
+    const key = event.key.toLowerCase();
+    if (arrow) this.pan(-arrow[0] * this.width, arrow[1] * this.height);
+    else if (key === "+" || key === "=") this.zoom(ZOOM);
+    else if (key === "-") this.zoom(1 / ZOOM);
+    else if (key === "0") this.fit();
+    else if (key === "z") this.fitChosen();
+    else if (key === "enter") this.pointInTheMiddle();
+    else if (key === "s") this.selectInSight();
+    else if (key === "escape" && (this.look.dims || this.pointed >= 0)) {
+      this.pointed = -1;
+      this.hands.hover(-1, null);
+      this.hands.clear();
+    } else return;
+    consume(event);
+  }
+
+  get width() {
+    return this.element.clientWidth;
+  }
+
+  get height() {
+    return this.element.clientHeight;
+  }
 
   /** @param {number} px @param {number} py pixels of the element @returns {[number, number]} */
-  const toMap = (px, py) => [
-    view.x + (px - width() / 2) / view.scale,
-    view.y - (py - height() / 2) / view.scale,
+  toMap = (px, py) => [
+    this.view.x + (px - this.width / 2) / this.view.scale,
+    this.view.y - (py - this.height / 2) / this.view.scale,
   ];
+
   /** @param {number} x @param {number} y @returns {[number, number]} */
-  const toScreen = (x, y) => [
-    (x - view.x) * view.scale + width() / 2,
-    height() / 2 - (y - view.y) * view.scale,
+  toScreen = (x, y) => [
+    (x - this.view.x) * this.view.scale + this.width / 2,
+    this.height / 2 - (y - this.view.y) * this.view.scale,
   ];
 
-  const paint = perFrame(() => {
-    if (!cloud || !width()) return;
-    const isMoving = still !== undefined;
-    if (isMoving && most < cloud.data.count && fills()) place();
-    else if (isMoving || !isCurrent()) draw(isMoving ? most : Infinity);
-    paintAbove();
-  });
-
-  function paintAbove() {
-    const pen = above.getContext("2d");
+  paintAbove() {
+    const pen = this.above.getContext("2d");
     if (!pen) return;
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, width(), height());
-    const colours = changeColours(element);
-    if (changes) paintChanges(pen, colours);
-    paintLabels(pen, colours);
-    if (pointed >= 0 && cloud) {
-      const [x, y] = toScreen(cloud.data.xy[2 * pointed], cloud.data.xy[2 * pointed + 1]);
+    pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    pen.clearRect(0, 0, this.width, this.height);
+    const colours = changeColours(this.element);
+    if (this.changes) this.paintChanges(pen, colours);
+    this.paintLabels(pen, colours);
+    if (this.pointed >= 0 && this.cloud) {
+      const [x, y] = this.toScreen(
+        this.cloud.data.xy[2 * this.pointed],
+        this.cloud.data.xy[2 * this.pointed + 1],
+      );
       pen.strokeStyle = colours.ink;
       pen.lineWidth = 2;
       pen.beginPath();
       pen.arc(x, y, 7, 0, 2 * Math.PI);
       pen.stroke();
     }
-    if (!drawn || drawn.length < 2) return;
+    if (!this.outline || this.outline.length < 2) return;
     pen.beginPath();
-    for (const [x, y] of drawn) pen.lineTo(x, y);
+    for (const [x, y] of this.outline) pen.lineTo(x, y);
     pen.closePath();
     pen.strokeStyle = colours.ink;
     pen.lineWidth = 1.5;
@@ -143,28 +237,28 @@ export function mapCanvas(ctx, hands) {
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {Record<string, string>} colours */
-  function paintChanges(pen, colours) {
-    const { removed, moves } = /** @type {NonNullable<typeof changes>} */ (changes);
+  paintChanges(pen, colours) {
+    const { removed, moves } = /** @type {NonNullable<MapCanvas["changes"]>} */ (this.changes);
     pen.strokeStyle = colours.change;
     pen.globalAlpha = 0.55;
     pen.beginPath();
     // Of many, some stand for all.
-    const marks = still === undefined ? MARKS : MARKS_MOVING;
+    const marks = this.still === undefined ? MARKS : MARKS_MOVING;
     const stride = 4 * Math.max(1, Math.ceil(moves.length / 4 / marks));
     for (let index = 0; index < moves.length; index += stride) {
-      pen.moveTo(...toScreen(moves[index], moves[index + 1]));
-      pen.lineTo(...toScreen(moves[index + 2], moves[index + 3]));
+      pen.moveTo(...this.toScreen(moves[index], moves[index + 1]));
+      pen.lineTo(...this.toScreen(moves[index + 2], moves[index + 3]));
     }
     pen.stroke();
     pen.globalAlpha = 0.85;
     pen.strokeStyle = colours.remove;
     pen.lineWidth = 1.4;
     pen.beginPath();
-    const arm = Math.max(2, look.size * 0.8);
+    const arm = Math.max(2, this.look.size * 0.8);
     const step = 2 * Math.max(1, Math.ceil(removed.length / 2 / marks));
     for (let index = 0; index < removed.length; index += step) {
-      const [x, y] = toScreen(removed[index], removed[index + 1]);
-      if (x < 0 || y < 0 || x > width() || y > height()) continue;
+      const [x, y] = this.toScreen(removed[index], removed[index + 1]);
+      if (x < 0 || y < 0 || x > this.width || y > this.height) continue;
       pen.moveTo(x - arm, y - arm);
       pen.lineTo(x + arm, y + arm);
       pen.moveTo(x + arm, y - arm);
@@ -175,17 +269,17 @@ export function mapCanvas(ctx, hands) {
   }
 
   /** @param {CanvasRenderingContext2D} pen @param {Record<string, string>} colours */
-  function paintLabels(pen, colours) {
-    pen.font = `600 12px ${getComputedStyle(element).fontFamily}`;
+  paintLabels(pen, colours) {
+    pen.font = `600 12px ${getComputedStyle(this.element).fontFamily}`;
     pen.textAlign = "center";
     pen.lineJoin = "round";
     pen.lineWidth = 3.5;
     /** @type {number[][]} */
     const taken = [];
-    for (const { label, x, y } of labels) {
-      const [left, top] = toScreen(x, y);
+    for (const { label, x, y } of this.labels) {
+      const [left, top] = this.toScreen(x, y);
       const reach = pen.measureText(label).width / 2;
-      if (left < 0 || top < 0 || left > width() || top > height()) continue;
+      if (left < 0 || top < 0 || left > this.width || top > this.height) continue;
       // Categories come with the largest first: a smaller one that would overlap has no label.
       if (taken.some(([x, y, width]) =>
         Math.abs(x - left) < width + reach && Math.abs(y - top) < LABEL_ROOM))
@@ -199,281 +293,222 @@ export function mapCanvas(ctx, hands) {
   }
 
   /** Whether the picture is what the view shows, with all points. */
-  function isCurrent() {
-    const { x, y, scale } = view;
-    return picture?.isWhole && picture.x === x && picture.y === y && picture.scale === scale;
+  isCurrent() {
+    const { x, y, scale } = this.view;
+    return (
+      this.picture?.isWhole &&
+      this.picture.x === x &&
+      this.picture.y === y &&
+      this.picture.scale === scale
+    );
   }
 
   /** Whether the picture, moved and scaled, reaches all edges of the view. */
-  function fills() {
-    if (!picture) return false;
-    const factor = view.scale / picture.scale;
+  fills() {
+    if (!this.picture) return false;
+    const factor = this.view.scale / this.picture.scale;
     if (factor < SCALES.least || factor > SCALES.most) return false;
     const room = (/** @type {number} */ size) => ((0.5 + BEYOND) * factor - 0.5) * size + 1;
     return (
-      Math.abs(view.x - picture.x) * view.scale <= room(width()) &&
-      Math.abs(view.y - picture.y) * view.scale <= room(height())
+      Math.abs(this.view.x - this.picture.x) * this.view.scale <= room(this.width) &&
+      Math.abs(this.view.y - this.picture.y) * this.view.scale <= room(this.height)
     );
   }
 
   /** Move and scale the picture to where the view is. */
-  function place() {
-    if (!picture) return;
-    const factor = view.scale / picture.scale;
-    const right = (picture.x - view.x) * view.scale;
-    const down = (view.y - picture.y) * view.scale;
-    points.style.transform =
+  place() {
+    if (!this.picture) return;
+    const factor = this.view.scale / this.picture.scale;
+    const right = (this.picture.x - this.view.x) * this.view.scale;
+    const down = (this.view.y - this.picture.y) * this.view.scale;
+    this.points.style.transform =
       factor === 1 && !right && !down ? "" : `translate(${right}px, ${down}px) scale(${factor})`;
   }
 
   /** Draw points, the first ones of all. @param {number} options how many */
-  function draw(options) {
-    if (!cloud) return;
-    renderer ??= pointRenderer(points);
+  draw(options) {
+    if (!this.cloud) return;
+    this.renderer ??= pointRenderer(this.points);
     const began = performance.now();
-    const { data } = cloud;
+    const { data } = this.cloud;
     const drawn = Math.min(options, data.count);
-    const shown = { ...view, scale: view.scale * ratio };
-    renderer.draw(data, shown, { ...look, size: look.size * ratio }, drawn);
-    picture = { ...view, isWhole: drawn === data.count };
-    place();
-    element.dataset.renderer = renderer.kind;
-    element.dataset.drawn = String(drawn);
+    const shown = { ...this.view, scale: this.view.scale * this.ratio };
+    this.renderer.draw(data, shown, { ...this.look, size: this.look.size * this.ratio }, drawn);
+    this.picture = { ...this.view, isWhole: drawn === data.count };
+    this.place();
+    this.element.dataset.renderer = this.renderer.kind;
+    this.element.dataset.drawn = String(drawn);
     // The browser calls back when it can take the next frame: what it draws on its own threads
     // counts too.
     requestAnimationFrame(() => {
       const took = performance.now() - began;
-      if (took < ASLEEP_MS) most = pointsInTime(drawn, took);
+      if (took < ASLEEP_MS) this.most = pointsInTime(drawn, took);
     });
   }
 
   /** The view has moved: draw quickly now, and everything when it stands still. */
-  function moved() {
-    clearTimeout(still);
-    still = setTimeout(() => {
-      still = undefined;
-      paint();
-      hands.moved();
+  moved() {
+    clearTimeout(this.still);
+    this.still = setTimeout(() => {
+      this.still = undefined;
+      this.paint();
+      this.hands.moved();
     }, STILL_MS);
-    paint();
+    this.paint();
   }
 
   /** @param {number} factor @param {number} [px] @param {number} [py] the place that stays */
-  function zoom(factor, px = width() / 2, py = height() / 2) {
-    const [x, y] = toMap(px, py);
-    view.scale = Math.max(1e-4, Math.min(4, view.scale * factor));
-    view.x = x - (px - width() / 2) / view.scale;
-    view.y = y + (py - height() / 2) / view.scale;
-    moved();
+  zoom(factor, px = this.width / 2, py = this.height / 2) {
+    const [x, y] = this.toMap(px, py);
+    this.view.scale = Math.max(1e-4, Math.min(4, this.view.scale * factor));
+    this.view.x = x - (px - this.width / 2) / this.view.scale;
+    this.view.y = y + (py - this.height / 2) / this.view.scale;
+    this.moved();
   }
 
   /** @param {number} px @param {number} py */
-  function pan(px, py) {
-    view.x = Math.max(0, Math.min(WHOLE, view.x - px / view.scale));
-    view.y = Math.max(0, Math.min(WHOLE, view.y + py / view.scale));
-    moved();
+  pan(px, py) {
+    this.view.x = Math.max(0, Math.min(WHOLE, this.view.x - px / this.view.scale));
+    this.view.y = Math.max(0, Math.min(WHOLE, this.view.y + py / this.view.scale));
+    this.moved();
   }
 
-  /** Show a part of the map as large as possible. @param {typeof box} part */
-  function fitBox({ low: [left, low], high: [right, high] }) {
-    view.x = (left + right) / 2;
-    view.y = (low + high) / 2;
-    const scale = Math.min(width() / Math.max(1, right - left), height() / Math.max(1, high - low));
-    view.scale = Math.min(4, 0.92 * scale);
-    moved();
+  /** Show a part of the map as large as possible. @param {MapCanvas["box"]} part */
+  fitBox({ low: [left, low], high: [right, high] }) {
+    this.view.x = (left + right) / 2;
+    this.view.y = (low + high) / 2;
+    const scale = Math.min(
+      this.width / Math.max(1, right - left),
+      this.height / Math.max(1, high - low),
+    );
+    this.view.scale = Math.min(4, 0.92 * scale);
+    this.moved();
   }
 
-  const fit = () => fitBox(box);
+  fit = () => this.fitBox(this.box);
 
   /** Show the chosen points as large as possible, all if there are none. */
-  function fitChosen() {
-    fitBox((look.dims && cloud?.boxOf(CHOSEN)) || box);
+  fitChosen() {
+    this.fitBox((this.look.dims && this.cloud?.boxOf(CHOSEN)) || this.box);
   }
 
-  function resize() {
-    if (!width() || !height()) return;
-    ratio = Math.min(2, window.devicePixelRatio || 1);
-    const isFirst = points.dataset.sized !== "yes";
-    above.width = Math.round(width() * ratio);
-    above.height = Math.round(height() * ratio);
-    points.width = Math.round(width() * (1 + 2 * BEYOND) * ratio);
-    points.height = Math.round(height() * (1 + 2 * BEYOND) * ratio);
-    points.dataset.sized = "yes";
-    picture = null;
-    if (isFirst) fit();
-    else paint();
+  resize() {
+    if (!this.width || !this.height) return;
+    this.ratio = Math.min(2, window.devicePixelRatio || 1);
+    const isFirst = this.points.dataset.sized !== "yes";
+    this.above.width = Math.round(this.width * this.ratio);
+    this.above.height = Math.round(this.height * this.ratio);
+    this.points.width = Math.round(this.width * (1 + 2 * BEYOND) * this.ratio);
+    this.points.height = Math.round(this.height * (1 + 2 * BEYOND) * this.ratio);
+    this.points.dataset.sized = "yes";
+    this.picture = null;
+    if (isFirst) this.fit();
+    else this.paint();
   }
 
   /** Draw the points again: they, their colours or their size are others. */
-  function refresh() {
-    picture = null;
-    paint();
+  refresh() {
+    this.picture = null;
+    this.paint();
   }
 
   /** @param {PointerEvent | WheelEvent} event @returns {[number, number]} */
-  function spot(event) {
-    const around = element.getBoundingClientRect();
+  spot(event) {
+    const around = this.element.getBoundingClientRect();
     return [event.clientX - around.left, event.clientY - around.top];
   }
 
-  const point = perFrame(() => {
-    if (!cloud || !held || still) return;
-    const [x, y] = toMap(held.x, held.y);
-    const nearest = cloud.nearest(x, y, REACH / view.scale);
-    if (nearest === pointed) return;
-    pointed = nearest;
-    hands.hover(nearest, nearest < 0 ? null : held);
-    paint();
-  });
-
-  element.addEventListener("pointerdown", (event) => {
-    if (event.button) return;
-    const [x, y] = spot(event);
-    if (lasso !== event.shiftKey) drawn = [[x, y]];
-    held = { x, y };
-    element.classList.add("lnb-map-held");
-    followPointer(element, event, { move: drag, end: release });
-  });
-  element.addEventListener("pointermove", (event) => {
-    if (event.buttons & 1) return;
-    const [x, y] = spot(event);
-    held = { x, y };
-    point();
-  });
-
   /** @param {PointerEvent} event */
-  function drag(event) {
-    const [x, y] = spot(event);
-    if (drawn) {
-      drawn.push([x, y]);
-      paint();
-    } else if (held) {
-      pan(x - held.x, y - held.y);
-      held = { x, y };
+  drag(event) {
+    const [x, y] = this.spot(event);
+    if (this.outline) {
+      this.outline.push([x, y]);
+      this.paint();
+    } else if (this.held) {
+      this.pan(x - this.held.x, y - this.held.y);
+      this.held = { x, y };
     }
   }
 
   /** @param {boolean} isDone whether an outline that was being drawn counts */
-  function release(isDone) {
-    element.classList.remove("lnb-map-held");
-    const outline = drawn;
-    drawn = null;
+  release(isDone) {
+    this.element.classList.remove("lnb-map-held");
+    const outline = this.outline;
+    this.outline = null;
     if (!outline) return;
-    paint();
+    this.paint();
     if (!isDone) return;
     if (outline.length > 2)
-      hands.outline(simplified(outline, CORNERS).map(([x, y]) => toMap(x, y)));
-    else hands.clear();
+      this.hands.outline(simplified(outline, CORNERS).map(([x, y]) => this.toMap(x, y)));
+    else this.hands.clear();
   }
-  element.addEventListener("pointerleave", () => {
-    held = null;
-    if (pointed >= 0) hands.hover(-1, null);
-    pointed = -1;
-    paint();
-  });
-  element.addEventListener(
-    "wheel",
-    (event) => {
-      // A page is scrolled by the wheel alone; the map that has the focus is zoomed.
-      const isAsked = event.ctrlKey || event.metaKey || element.contains(document.activeElement);
-      if (!isAsked) return;
-      event.preventDefault();
-      zoom(event.deltaY < 0 ? ZOOM : 1 / ZOOM, ...spot(event));
-    },
-    { passive: false },
-  );
-  element.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const way = ARROWS[event.key];
-    if (way) pan(-way[0] * width(), way[1] * height());
-    else if (event.key === "+" || event.key === "=") zoom(ZOOM);
-    else if (event.key === "-") zoom(1 / ZOOM);
-    else if (event.key === "0") fit();
-    else if (event.key === "z" || event.key === "Z") fitChosen();
-    else if (event.key === "Enter") pointInTheMiddle();
-    else if (event.key === "s" || event.key === "S") selectInSight();
-    else if (event.key === "Escape" && (look.dims || pointed >= 0)) {
-      pointed = -1;
-      hands.hover(-1, null);
-      hands.clear();
-    } else return;
-    event.preventDefault();
-    event.stopPropagation();
-  });
 
-  function pointInTheMiddle() {
-    if (!cloud) return;
-    pointed = cloud.nearest(view.x, view.y, Math.max(width(), height()) / 2 / view.scale);
+  pointInTheMiddle() {
+    if (!this.cloud) return;
+    this.pointed = this.cloud.nearest(
+      this.view.x,
+      this.view.y,
+      Math.max(this.width, this.height) / 2 / this.view.scale,
+    );
     const [x, y] =
-      pointed < 0 ? [0, 0] : toScreen(cloud.data.xy[2 * pointed], cloud.data.xy[2 * pointed + 1]);
-    hands.hover(pointed, pointed < 0 ? null : { x, y });
-    paint();
+      this.pointed < 0
+        ? [0, 0]
+        : this.toScreen(
+            this.cloud.data.xy[2 * this.pointed],
+            this.cloud.data.xy[2 * this.pointed + 1],
+          );
+    this.hands.hover(this.pointed, this.pointed < 0 ? null : { x, y });
+    this.paint();
   }
 
-  function selectInSight() {
-    hands.outline([
-      toMap(0, 0), toMap(width(), 0), toMap(width(), height()), toMap(0, height()),
+  selectInSight() {
+    this.hands.outline([
+      this.toMap(0, 0), this.toMap(this.width, 0), this.toMap(this.width, this.height), this.toMap(0, this.height),
     ]); // biome-ignore format: four corners
   }
 
-  // The browser has taken the graphics memory away, and given it back.
-  points.addEventListener("webglcontextrestored", refresh);
-  const watch = new ResizeObserver(resize);
-  watch.observe(element);
-  const forget = onTheme(() => hands.moved());
-  ctx.onClose(() => {
-    watch.disconnect();
-    forget();
-    paint.cancel();
-    clearTimeout(still);
-    renderer?.close();
-  });
+  get sight() {
+    const [left, top] = this.toMap(0, 0);
+    const [right, low] = this.toMap(this.width, this.height);
+    return [left, low, right, top].map((side) => Math.max(0, Math.min(WHOLE, Math.round(side))));
+  }
 
-  return {
-    element,
-    look,
-    refresh,
-    fit,
-    fitChosen,
-    zoom,
-    get sight() {
-      const [left, top] = toMap(0, 0);
-      const [right, low] = toMap(width(), height());
-      return [left, low, right, top].map((side) => Math.max(0, Math.min(WHOLE, Math.round(side))));
-    },
-    /** @param {boolean} on whether a drag draws an outline */
-    set lasso(on) {
-      lasso = on;
-      element.classList.toggle("lnb-map-lasso", on);
-    },
-    /**
-     * Show other points. The view stays unless `anew`.
-     * @param {import("./point_cloud.js").PointCloud} next
-     * @param {{low: number[], high: number[]}} middle where most points are @param {boolean} anew
-     */
-    show(next, middle, anew) {
-      cloud = next;
-      box = middle;
-      pointed = -1;
-      changes = null;
-      if (anew) fit();
-    },
-    /** Points have come, or their colours or states are others. @param {number} from */
-    load(from) {
-      if (!cloud) return;
-      renderer ??= pointRenderer(points);
-      renderer.load(cloud.data, from);
-      refresh();
-    },
-    /** @param {typeof labels} next */
-    label(next) {
-      labels = next;
-      paint();
-    },
-    /** @param {typeof changes} next */
-    change(next) {
-      changes = next;
-      paint();
-    },
-  };
+  /** @param {boolean} on whether a drag draws an outline */
+  set lasso(on) {
+    this.outlines = on;
+    this.element.classList.toggle("lnb-map-lasso", on);
+  }
+
+  /**
+   * Show other points. The view stays unless `anew`.
+   * @param {import("./point_cloud.js").PointCloud} next
+   * @param {{low: number[], high: number[]}} middle where most points are @param {boolean} anew
+   */
+  show(next, middle, anew) {
+    this.cloud = next;
+    this.box = middle;
+    this.pointed = -1;
+    this.changes = null;
+    if (anew) this.fit();
+  }
+
+  /** Points have come, or their colours or states are others. @param {number} from */
+  load(from) {
+    if (!this.cloud) return;
+    this.renderer ??= pointRenderer(this.points);
+    this.renderer.load(this.cloud.data, from);
+    this.refresh();
+  }
+
+  /** @param {MapCanvas["labels"]} next */
+  label(next) {
+    this.labels = next;
+    this.paint();
+  }
+
+  /** @param {MapCanvas["changes"]} next */
+  change(next) {
+    this.changes = next;
+    this.paint();
+  }
 }

@@ -19,79 +19,88 @@ const MOST_TILES = 20_000; // captions and the like, without pictures
  *   where the rows of a section come from
  */
 
-/**
- * @param {Lnb.Context} ctx
- * @param {{size: () => number, inSight: (key: string) => boolean, changed: () => void,
- *   failed: (error: Lnb.Failure) => void, learned: (result: Lnb.Json) => void}} wall
- */
-export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
-  const request = ctx.kernel.line({ quiet: true });
+export class WallTiles {
   /** @type {Map<string, Tile>} by section and row, the one used last at the end */
-  let tiles = new Map();
-  let spent = 0;
-  let turn = 0;
-  let underWay = "";
-  let decoding = 0;
+  tiles = new Map();
+  spent = 0;
+  turn = 0;
+  underWay = "";
+  decoding = 0;
   /** @type {(() => void)[]} */
-  const queue = [];
+  queue = [];
+
+  /**
+   * @param {Lnb.Context} ctx
+   * @param {{size: () => number, inSight: (key: string) => boolean, changed: () => void,
+   *   failed: (error: Lnb.Failure) => void, learned: (result: Lnb.Json) => void}} wall
+   */
+  constructor(ctx, { size, inSight, changed, failed, learned }) {
+    this.ctx = ctx;
+    this.size = size;
+    this.inSight = inSight;
+    this.changed = changed;
+    this.failed = failed;
+    this.learned = learned;
+    this.request = ctx.kernel.line({ quiet: true });
+    ctx.onClose(this.forget);
+  }
 
   /** @param {Source} source @param {number} row */
-  const keyOf = (source, row) => `${source.key}|${row}`;
+  keyOf = (source, row) => `${source.key}|${row}`;
 
-  function forget() {
-    turn += 1;
-    underWay = "";
-    for (const { bitmaps } of tiles.values()) for (const bitmap of bitmaps) bitmap?.close();
-    tiles = new Map();
-    spent = 0;
-    queue.length = 0;
-  }
-  ctx.onClose(forget);
+  forget = () => {
+    this.turn += 1;
+    this.underWay = "";
+    for (const { bitmaps } of this.tiles.values()) for (const bitmap of bitmaps) bitmap?.close();
+    this.tiles = new Map();
+    this.spent = 0;
+    this.queue.length = 0;
+  };
 
   /** @param {string} key @param {Tile} tile */
-  function keep(key, tile) {
-    drop(key);
-    tiles.set(key, tile);
-    spent += tile.bytes;
-    for (const oldest of tiles.keys()) {
-      if (spent <= MOST_PIXEL_BYTES && tiles.size <= MOST_TILES) break;
-      if (!inSight(oldest)) drop(oldest);
+  keep(key, tile) {
+    this.drop(key);
+    this.tiles.set(key, tile);
+    this.spent += tile.bytes;
+    for (const oldest of this.tiles.keys()) {
+      if (this.spent <= MOST_PIXEL_BYTES && this.tiles.size <= MOST_TILES) break;
+      if (!this.inSight(oldest)) this.drop(oldest);
     }
   }
 
   /** @param {string} key */
-  function drop(key) {
-    const tile = tiles.get(key);
+  drop(key) {
+    const tile = this.tiles.get(key);
     if (!tile) return;
     for (const bitmap of tile.bitmaps) bitmap?.close();
-    spent -= tile.bytes;
-    tiles.delete(key);
+    this.spent -= tile.bytes;
+    this.tiles.delete(key);
   }
 
   /** Wait for one of the few decoders. @returns {Promise<void>} */
-  function turnOf() {
-    if (decoding < DECODERS) {
-      decoding += 1;
+  turnOf() {
+    if (this.decoding < DECODERS) {
+      this.decoding += 1;
       return Promise.resolve();
     }
-    return new Promise((resolve) => queue.push(resolve));
+    return new Promise((resolve) => this.queue.push(resolve));
   }
 
-  function ends() {
-    const next = queue.shift();
+  ends() {
+    const next = this.queue.shift();
     if (next) next();
-    else decoding -= 1;
+    else this.decoding -= 1;
   }
 
   /**
    * @param {About} about @param {Lnb.Buffer} buffer @param {string} key @param {number} turnThen
    * @returns {Promise<ImageBitmap | null>}
    */
-  async function decode(about, buffer, key, turnThen) {
-    await turnOf();
+  async decode(about, buffer, key, turnThen) {
+    await this.turnOf();
     try {
-      if (turnThen !== turn || !inSight(key)) return null; // scrolled away
-      const most = size() * Math.min(2, globalThis.devicePixelRatio || 1);
+      if (turnThen !== this.turn || !this.inSight(key)) return null; // scrolled away
+      const most = this.size() * Math.min(2, globalThis.devicePixelRatio || 1);
       if (about.kind === "video") return await firstFrame(buffer, about.mime, most);
       const scale = Math.min(1, most / Math.max(about.width, about.height));
       return await createImageBitmap(
@@ -106,7 +115,7 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
       about.why = "cannot be decoded";
       return null;
     } finally {
-      ends();
+      this.ends();
     }
   }
 
@@ -114,9 +123,9 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
    * @param {Source} source @param {Lnb.Answer} answer @param {number} turnThen
    * @param {{row: number, count: number, wanted: string}} run
    */
-  async function arrived(source, { result, buffers }, turnThen, run) {
-    if (turnThen !== turn) return;
-    learned(result);
+  async arrived(source, { result, buffers }, turnThen, run) {
+    if (turnThen !== this.turn) return;
+    this.learned(result);
     /** @type {About[][]} */
     const rows = result.pairs ?? result.tiles.map((/** @type {About} */ tile) => [tile]);
     let index = 0;
@@ -124,92 +133,90 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
       rows.map(async (abouts) => {
         const mine = abouts.map((about) => (about.picture ? buffers[index++] : null));
         if (abouts.some((about) => about.later)) return;
-        const key = keyOf(source, abouts[0].row);
+        const key = this.keyOf(source, abouts[0].row);
         const bitmaps = await Promise.all(
           abouts.map((about, side) => {
             const buffer = mine[side];
-            return buffer ? decode(about, buffer, key, turnThen) : null;
+            return buffer ? this.decode(about, buffer, key, turnThen) : null;
           }),
         );
         const isLost = abouts.some((about, side) => about.picture && !bitmaps[side] && !about.why);
-        if (turnThen !== turn || isLost) return bitmaps.forEach((bitmap) => bitmap?.close());
+        if (turnThen !== this.turn || isLost) return bitmaps.forEach((bitmap) => bitmap?.close());
         const bytes = bitmaps.reduce(
           (sum, bitmap) => sum + (bitmap ? bitmap.width * bitmap.height * 4 : 0),
           0,
         );
-        keep(key, { abouts, bitmaps, bytes });
+        this.keep(key, { abouts, bitmaps, bytes });
       }),
     );
-    if (turnThen !== turn) return;
+    if (turnThen !== this.turn) return;
     // Fewer rows than promised: not asked for again.
     for (let row = run.row + rows.length; row < run.row + run.count; row += 1)
-      keep(keyOf(source, row), { abouts: [{ ...NOTHING, row }], bitmaps: [null], bytes: 0 });
-    if (underWay === run.wanted) underWay = "";
-    changed();
+      this.keep(this.keyOf(source, row), {
+        abouts: [{ ...NOTHING, row }],
+        bitmaps: [null],
+        bytes: 0,
+      });
+    if (this.underWay === run.wanted) this.underWay = "";
+    this.changed();
   }
 
-  return {
-    forget,
-    keyOf,
-    /** Bytes of pixels that are kept. */
-    get spent() {
-      return spent;
-    },
-    /** @param {string} key */
-    get(key) {
-      const tile = tiles.get(key);
-      if (!tile) return null;
-      tiles.delete(key);
-      tiles.set(key, tile);
-      return tile;
-    },
-    /**
-     * Ask for the first rows in sight that are not here.
-     * @param {{source: Source, row: number}[]} rows in the order of the wall
-     */
-    want(rows) {
-      if (ctx.kernel.state !== "live") return;
-      const begin = rows.findIndex(({ source, row }) => !tiles.has(keyOf(source, row)));
-      if (begin < 0) return;
-      const { source, row } = rows[begin];
-      let count = 1;
-      while (
-        count < AT_ONCE &&
-        rows[begin + count]?.source.key === source.key &&
-        rows[begin + count].row === row + count &&
-        !tiles.has(keyOf(source, row + count))
-      )
-        count += 1;
-      const args = { ...source.args, row, count };
-      const wantedRun = JSON.stringify([source.type, args]);
-      if (wantedRun === underWay) return;
-      underWay = wantedRun;
-      const turnThen = turn;
-      request(
-        source.type,
-        args,
-        (answer) => arrived(source, answer, turnThen, { row, count, wanted: wantedRun }),
-        (error) => {
-          if (turnThen === turn) failed(error);
-        },
-      );
-    },
-    /** The picture, or what stands in its place. @param {Tile} tile */
-    draw({ abouts, bitmaps }) {
-      return abouts.flatMap((about, side) => {
-        const bitmap = bitmaps[side];
-        if (!bitmap) return h("span", { class: "lnb-wall-none" }, wordsOf(about));
-        const canvas = h("canvas", {
-          width: bitmap.width,
-          height: bitmap.height,
-          "aria-hidden": "true",
-        });
-        canvas.getContext("2d")?.drawImage(bitmap, 0, 0);
-        if (about.kind !== "video") return canvas;
-        return [canvas, h("span", { class: "lnb-wall-play", title: about.label }, "▶")];
+  /** @param {string} key */
+  get(key) {
+    const tile = this.tiles.get(key);
+    if (!tile) return null;
+    this.tiles.delete(key);
+    this.tiles.set(key, tile);
+    return tile;
+  }
+
+  /**
+   * Ask for the first rows in sight that are not here.
+   * @param {{source: Source, row: number}[]} rows in the order of the wall
+   */
+  want(rows) {
+    if (this.ctx.kernel.state !== "live") return;
+    const begin = rows.findIndex(({ source, row }) => !this.tiles.has(this.keyOf(source, row)));
+    if (begin < 0) return;
+    const { source, row } = rows[begin];
+    let count = 1;
+    while (
+      count < AT_ONCE &&
+      rows[begin + count]?.source.key === source.key &&
+      rows[begin + count].row === row + count &&
+      !this.tiles.has(this.keyOf(source, row + count))
+    )
+      count += 1;
+    const args = { ...source.args, row, count };
+    const wantedRun = JSON.stringify([source.type, args]);
+    if (wantedRun === this.underWay) return;
+    this.underWay = wantedRun;
+    const turnThen = this.turn;
+    this.request(
+      source.type,
+      args,
+      (answer) => this.arrived(source, answer, turnThen, { row, count, wanted: wantedRun }),
+      (error) => {
+        if (turnThen === this.turn) this.failed(error);
+      },
+    );
+  }
+
+  /** The picture, or what stands in its place. @param {Tile} tile */
+  draw({ abouts, bitmaps }) {
+    return abouts.flatMap((about, side) => {
+      const bitmap = bitmaps[side];
+      if (!bitmap) return h("span", { class: "lnb-wall-none" }, wordsOf(about));
+      const canvas = h("canvas", {
+        width: bitmap.width,
+        height: bitmap.height,
+        "aria-hidden": "true",
       });
-    },
-  };
+      canvas.getContext("2d")?.drawImage(bitmap, 0, 0);
+      if (about.kind !== "video") return canvas;
+      return [canvas, h("span", { class: "lnb-wall-play", title: about.label }, "▶")];
+    });
+  }
 }
 
 /** @type {About} a row that is not there */
