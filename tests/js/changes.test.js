@@ -3,7 +3,7 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { changeGrid } from "../../lance_nb/explorer/changes/change_grid.js";
+import { ChangeGrid } from "../../lance_nb/explorer/changes/change_grid.js";
 import { mountChanges } from "../../lance_nb/explorer/changes/changes.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
@@ -283,7 +283,7 @@ function level(name, screen = {}) {
   const ctx = fakeContext(screen);
   const counted = [];
   const codes = [];
-  const part = changeGrid(ctx, {
+  const part = new ChangeGrid(ctx, {
     level: name,
     pair: () => ({ a: at(2), b: at(3), key: null }),
     counts: () => COUNTS,

@@ -93,6 +93,7 @@ export function fakeContext(screen = {}, kernel = fakeKernel()) {
     root: globalThis.document?.createElement("section"),
     height: 400,
     screen: () => now,
+    place: () => ({ branch: now.branch, version: now.version }),
     onScreen(paint, parts = null) {
       painters.push({ paint, parts });
       paint(now, false);

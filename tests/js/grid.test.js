@@ -4,7 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { virtualGrid } from "../../lance_nb/explorer/js/virtual_grid.js";
+import { VirtualGrid } from "../../lance_nb/explorer/js/virtual_grid.js";
 import { fakeContext } from "./fake_context.js";
 import { nextFrame, observers, send, texts } from "./light_page.js";
 
@@ -37,7 +37,7 @@ function grid({ numRows = 1000, numColumns = 6, cell = undefined, waits = false 
     (name) =>
     (...what) =>
       did.push([name, ...what]);
-  const part = virtualGrid(ctx, {
+  const part = new VirtualGrid(ctx, {
     label: "rows",
     store,
     gutter: 40,

@@ -9,7 +9,7 @@ import { biographyButton, openBiography } from "../../lance_nb/explorer/rows/bio
 import { cellPeek } from "../../lance_nb/explorer/rows/cell_peek.js";
 import { columnPane } from "../../lance_nb/explorer/rows/column_pane.js";
 import { exportPane } from "../../lance_nb/explorer/rows/export_pane.js";
-import { gridActions } from "../../lance_nb/explorer/rows/grid_actions.js";
+import { GridActions } from "../../lance_nb/explorer/rows/grid_actions.js";
 import { rowDetail } from "../../lance_nb/explorer/rows/row_detail.js";
 import { fragmentDetail, pageTable } from "../../lance_nb/explorer/storage/fragment_detail.js";
 import { fakeContext, settled } from "./fake_context.js";
@@ -638,7 +638,7 @@ function actions() {
     },
     look: (wanted) => did.push(["look", wanted]),
   };
-  return { ctx, did, grid, act: gridActions(ctx, grid) };
+  return { ctx, did, grid, act: new GridActions(ctx, grid) };
 }
 
 test("letters sort by the column: ascending, descending, as stored", () => {

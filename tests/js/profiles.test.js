@@ -6,7 +6,7 @@ import { afterEach, beforeEach, mock, test } from "node:test";
 import { changeChips, exactly } from "../../lance_nb/explorer/changes/change_chips.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import {
-  columnProfiles,
+  ColumnProfiles,
   profilePicture,
   profileWords,
 } from "../../lance_nb/explorer/rows/column_profiles.js";
@@ -104,7 +104,7 @@ test("profiles as words and as bars", () => {
 test("profiles are asked for after a pause, some columns at once", async () => {
   const ctx = fakeContext();
   let changed = 0;
-  const profiles = columnProfiles(ctx, () => {
+  const profiles = new ColumnProfiles(ctx, () => {
     changed += 1;
   });
   profiles.reset({ version: 3 });
@@ -155,7 +155,7 @@ test("profiles are asked for after a pause, some columns at once", async () => {
 
 test("profiles are not asked for without rows or a kernel", async () => {
   const ctx = fakeContext();
-  const profiles = columnProfiles(ctx, () => {});
+  const profiles = new ColumnProfiles(ctx, () => {});
   profiles.reset({});
   profiles.want(places(0, 3), 0);
   assert.equal(
@@ -189,7 +189,7 @@ async function crossed() {
   const ctx = fakeContext();
   const said = [];
   const passed = [];
-  const profiles = columnProfiles(
+  const profiles = new ColumnProfiles(
     ctx,
     () => {},
     (passing, text) => passed.push([passing.passing, text]),

@@ -14,7 +14,7 @@ import { conflictGrid } from "../../lance_nb/explorer/refs/conflict_grid.js";
 import { refBox } from "../../lance_nb/explorer/refs/ref_form.js";
 import { refPicker } from "../../lance_nb/explorer/refs/ref_picker.js";
 import { keyPicker } from "../../lance_nb/explorer/rows/key_picker.js";
-import { rowsBar } from "../../lance_nb/explorer/rows/rows_bar.js";
+import { RowsBar } from "../../lance_nb/explorer/rows/rows_bar.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, send, shown, texts } from "./light_page.js";
 
@@ -540,7 +540,7 @@ function filterBar(asked = {}) {
   const calls = [];
   const found = [];
   const crossed = [];
-  const bar = rowsBar(ctx, {
+  const bar = new RowsBar(ctx, {
     asked: now,
     lens: () => ({ filter: now.filter }),
     changed: (wanted) => calls.push(wanted),
@@ -616,7 +616,7 @@ test("a filter is applied by Enter and cleared by Escape", () => {
   assert.equal(clear.hidden, true);
   press(filter, "Escape");
   assert.equal(calls.length, 2);
-  bar.filter("b");
+  bar.set("b");
   clear.click();
   assert.deepEqual(calls.slice(2), [{ filter: "b" }, { filter: null }]);
   button(bar.element, "Row ids").click();
@@ -703,7 +703,7 @@ test("rows of the sample are counted until all are", () => {
   const ends = [
     () => bar.settle(),
     () => bar.fail({ message: "damaged" }),
-    () => bar.filter("a > 1"),
+    () => bar.set("a > 1"),
     () => bar.brush("b", "b = 2"),
   ];
   for (const end of ends) {

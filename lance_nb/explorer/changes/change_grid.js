@@ -1,12 +1,12 @@
 // One level of a diff in a grid: its pages, what is known of their number, filters and details.
 
 import { decodePage } from "../js/columns.js";
-import { count, h, plural, setText, show } from "../js/dom.js";
+import { button, count, h, plural, setText, show } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { fillCell } from "../js/grid_cell.js";
 import { lookOfOperation } from "../js/operations.js";
 import { pageStore } from "../js/page_store.js";
-import { virtualGrid } from "../js/virtual_grid.js";
+import { VirtualGrid } from "../js/virtual_grid.js";
 import { changeDetail } from "./change_detail.js";
 import { wordDiff, wordParts } from "./word_diff.js";
 
@@ -24,6 +24,16 @@ const FILTERS = [
   ["removed", "− removed"],
   ["changed", "~ changed"],
 ];
+/** @type {Record<string, string>} */
+const NOUNS = {
+  rows: "row",
+  transactions: "transaction",
+  schema: "column",
+  fragments: "fragment",
+  deletions: "fragment",
+  indices: "index segment",
+  config: "setting",
+};
 const FILTERED = ["rows", "fragments"];
 /** @type {Record<string, string>} */
 const LEVEL_NAMES = {
@@ -78,292 +88,276 @@ function decodeChanges(result, buffers) {
   };
 }
 
-/**
- * @param {Lnb.Context} ctx
- * @param {{level: string, pair: () => Lnb.Pair, counts: () => Lnb.Json,
- *   rowsCounted: (found: Lnb.Json) => void, code: (python: string, magic: string) => void}} of
- *   `counts`: see changes/change_summary.py; `rowsCounted`: more is known of the rows; `code`:
- *   suffixes of the lines
- */
-export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
-  const isRows = level === "rows";
+export class ChangeGrid {
+  /** @type {Lnb.Json} what is known of the number of rows */
+  found = null;
+  kind = ""; // of the changes that are shown; all if empty
+  numRows = 0;
+  /** @type {Map<string, number>} how many cells differ, by column */
+  cells = new Map();
+  isStopped = false;
+  note = h("div", { class: "lnb-grid-note", hidden: true });
+  status = h("span", { "aria-live": "polite" });
+  bar = h("progress", { class: "lnb-ch-bar", "aria-label": "rows compared", hidden: true });
+
   /**
-   * @type {{found: Lnb.Json, filter: string, numRows: number, cells: Map<string, number>,
-   *   stopped: boolean}}
+   * @param {Lnb.Context} ctx
+   * @param {{level: string, pair: () => Lnb.Pair, counts: () => Lnb.Json,
+   *   rowsCounted: (found: Lnb.Json) => void, code: (python: string, magic: string) => void}} of
+   *   `counts`: see changes/change_summary.py; `rowsCounted`: more is known of the rows; `code`:
+   *   suffixes of the lines
    */
-  const state = { found: null, filter: "", numRows: 0, cells: new Map(), stopped: false };
-  const note = h("div", { class: "lnb-grid-note", hidden: true });
-  const status = h("span", { "aria-live": "polite" });
-  const bar = h("progress", { class: "lnb-ch-bar", "aria-label": "rows compared", hidden: true });
-  const halt = () => [request, counting].forEach((line) => line.cancel());
-  const stop = button("Stop", halt);
-  const whole = button("Count all", countAll);
-  const request = ctx.kernel.line({ progress: busy });
-  const counting = ctx.kernel.line({ progress: busy });
-  const store = pageStore(ctx.kernel, arrived, {
-    type: isRows ? "changes.rows" : "changes.level",
-    decode,
-    request: (type, args, done, failed) =>
-      request(type, args, done, (error) =>
-        error.card?.kind === "CancelledError" ? stopped() : failed(error),
-      ),
-  });
-  const view = diffGrid(ctx, {
-    label: LEVEL_NAMES[level],
-    store,
-    open: openRow,
-    end: more,
-    mark(row) {
-      const glyph = pageAt(row)?.kind(row) ?? " ";
-      if (level === "transactions") {
-        const operation = operationOf(row);
-        const { family, glyph: sign } = lookOfOperation(operation);
-        return { glyph: sign, look: `lnb-op-${family} lnb-row-op`, words: operation };
-      }
-      const [words, look] = KINDS[glyph] ?? ["", ""];
-      return { glyph: SIGNS[glyph], look, words };
-    },
-    note: (column) =>
-      isRows && state.cells.has(nameOf(column))
-        ? `~ ${count(state.cells.get(nameOf(column)) ?? 0)}`
-        : "",
-  });
-  const filters = h(
-    "div",
-    {
-      class: "lnb-choices",
-      role: "group",
-      "aria-label": "kinds of changes",
-      hidden: !FILTERED.includes(level),
-    },
-    FILTERS.map(([kind, words]) =>
-      h(
-        "button",
-        {
+  constructor(ctx, { level, pair, counts, rowsCounted, code }) {
+    this.ctx = ctx;
+    this.level = level;
+    this.pair = pair;
+    this.counts = counts;
+    this.rowsCounted = rowsCounted;
+    this.code = code;
+    this.isRows = level === "rows";
+    this.stopButton = button("Stop", this.stop, { class: "lnb-link", hidden: true });
+    this.whole = button("Count all", this.countAll, { class: "lnb-link", hidden: true });
+    this.request = ctx.kernel.line({ progress: this.busy });
+    this.counting = ctx.kernel.line({ progress: this.busy });
+    this.store = pageStore(ctx.kernel, this.arrived, {
+      type: this.isRows ? "changes.rows" : "changes.level",
+      decode: this.decode,
+      request: (type, args, done, failed) =>
+        this.request(type, args, done, (error) =>
+          error.card?.kind === "CancelledError" ? this.stopped() : failed(error),
+        ),
+    });
+    this.view = diffGrid(ctx, {
+      label: LEVEL_NAMES[level],
+      store: this.store,
+      open: this.openRow,
+      end: this.more,
+      mark: (row) => {
+        const glyph = this.pageAt(row)?.kind(row) ?? " ";
+        if (level === "transactions") {
+          const operation = this.operationOf(row);
+          const { family, glyph: sign } = lookOfOperation(operation);
+          return { glyph: sign, look: `lnb-op-${family} lnb-row-op`, words: operation };
+        }
+        const [words, look] = KINDS[glyph] ?? ["", ""];
+        return { glyph: SIGNS[glyph], look, words };
+      },
+      note: (column) =>
+        this.isRows && this.cells.has(this.nameOf(column))
+          ? `~ ${count(this.cells.get(this.nameOf(column)) ?? 0)}`
+          : "",
+    });
+    this.filters = h(
+      "div",
+      {
+        class: "lnb-choices",
+        role: "group",
+        "aria-label": "kinds of changes",
+        hidden: !FILTERED.includes(level),
+      },
+      FILTERS.map(([kind, words]) =>
+        button(words, () => this.filter(kind), {
           class: "lnb-choice",
-          type: "button",
           "aria-pressed": String(kind === ""),
-          on: { click: () => filter(kind) },
-        },
-        words,
+        }),
       ),
-    ),
-  );
-  const element = h(
-    "div",
-    { class: "lnb-ch-level" },
-    h("div", { class: "lnb-grid-place" }, view.element, note),
-    h("div", { class: "lnb-grid-foot lnb-ch-foot" }, filters, status, bar, stop, whole),
-  );
-  ctx.onClose(halt);
+    );
+    this.element = h(
+      "div",
+      { class: "lnb-ch-level" },
+      h("div", { class: "lnb-grid-place" }, this.view.element, this.note),
+      h(
+        "div",
+        { class: "lnb-grid-foot lnb-ch-foot" },
+        this.filters,
+        this.status,
+        this.bar,
+        this.stopButton,
+        this.whole,
+      ),
+    );
+    ctx.onClose(this.stop);
+  }
+
+  stop = () => [this.request, this.counting].forEach((line) => line.cancel());
 
   /** @param {number} row */
-  function pageAt(row) {
-    return /** @type {ChangePage | undefined} */ (store.pageOf(row));
+  pageAt(row) {
+    return /** @type {ChangePage | undefined} */ (this.store.pageOf(row));
   }
 
   /** @param {number} column */
-  function nameOf(column) {
-    return store.column(column)?.name ?? "";
-  }
-
-  /** @param {string} words @param {() => unknown} act */
-  function button(words, act) {
-    return h(
-      "button",
-      { class: "lnb-link", type: "button", hidden: true, on: { click: act } },
-      words,
-    );
+  nameOf(column) {
+    return this.store.column(column)?.name ?? "";
   }
 
   /** @param {number} row */
-  function operationOf(row) {
-    const firstColumn = store.column(1)?.name === "side" ? 2 : 1;
-    return store.cell(row, firstColumn)?.text ?? "";
+  operationOf(row) {
+    const firstColumn = this.store.column(1)?.name === "side" ? 2 : 1;
+    return this.store.cell(row, firstColumn)?.text ?? "";
   }
 
   /** @param {Lnb.Json} result @param {Lnb.Buffer[]} buffers */
-  function decode(result, buffers) {
-    if (isRows) know(result.found);
-    else state.numRows = result.num_rows;
+  decode = (result, buffers) => {
+    if (this.isRows) this.know(result.found);
+    else this.numRows = result.num_rows;
     return decodeChanges(result, buffers);
-  }
+  };
 
   /** More is known of how many rows there are. @param {Lnb.Json} counts */
-  function know(counts) {
-    state.found = counts;
-    state.cells = new Map(counts.cells);
+  know(counts) {
+    this.found = counts;
+    this.cells = new Map(counts.cells);
     /** @type {Record<string, number>} */
     const number = { added: counts.added, removed: counts.removed, changed: counts.changed };
     const remaining = counts.is_finished ? number.added + number.removed : 0;
-    state.numRows = state.filter ? number[state.filter] : number.changed + remaining;
-    rowsCounted(counts);
+    this.numRows = this.kind ? number[this.kind] : number.changed + remaining;
+    this.rowsCounted(counts);
   }
 
   /** @param {Lnb.Page} [page] */
-  function arrived(page) {
-    busy();
+  arrived = (page) => {
+    this.busy();
     if (page) {
-      view.size(state.numRows, isRows ? counts().num_columns : page.columns.length);
-      view.learn(page);
+      this.view.size(this.numRows, this.isRows ? this.counts().num_columns : page.columns.length);
+      this.view.learn(page);
     }
-    paint();
-  }
+    this.paint();
+  };
 
   /** @param {number | null} done */
-  function busy(done = null, total = 0) {
+  busy = (done = null, total = 0) => {
     const running = done !== null && total > 0;
-    bar.hidden = stop.hidden = !running;
+    this.bar.hidden = this.stopButton.hidden = !running;
     if (!running) return;
-    bar.max = total;
-    bar.value = done;
-    status.textContent = `${count(done)} of ${count(total)} rows compared`;
-    whole.hidden = true;
+    this.bar.max = total;
+    this.bar.value = done;
+    this.status.textContent = `${count(done)} of ${count(total)} rows compared`;
+    this.whole.hidden = true;
+  };
+
+  paint() {
+    const note = this.noteNow();
+    show(this.note, note);
+    this.note.hidden = !note;
+    this.view.element.classList.toggle("lnb-broken", Boolean(note));
+    const { found } = this;
+    this.whole.hidden = !this.isRows || !found || found.is_finished;
+    if (this.bar.hidden) this.status.textContent = this.store.count ? this.statusWords(found) : "…";
+    this.view.paint();
   }
 
-  function paint() {
-    const shown = store.failure
-      ? [errorCard(store.failure)]
-      : state.numRows
-        ? []
-        : state.stopped
-          ? [again()]
-          : store.count
-            ? [h("p", { class: "lnb-empty" }, emptyWords())]
-            : [];
-    show(note, shown);
-    note.hidden = !shown.length;
-    view.element.classList.toggle("lnb-broken", Boolean(shown.length));
-    const { found } = state;
-    whole.hidden = !isRows || !found || found.is_finished;
-    if (bar.hidden) status.textContent = store.count ? statusWords(found) : "…";
-    view.paint();
+  /** What stands in the place of rows. */
+  noteNow() {
+    if (this.store.failure) return errorCard(this.store.failure);
+    if (this.numRows) return null;
+    if (this.isStopped) {
+      const go = button("Continue", () => this.begin(), { class: "lnb-link" });
+      return h("p", { class: "lnb-empty" }, "Stopped. ", go);
+    }
+    return this.store.count ? h("p", { class: "lnb-empty" }, this.emptyWords()) : null;
   }
 
   /** @param {Lnb.Json} counts */
-  function statusWords(counts) {
-    if (!isRows || !counts || counts.is_finished || ["added", "removed"].includes(state.filter))
-      return plural(state.numRows, isRows ? "row" : noun());
+  statusWords(counts) {
+    if (!this.isRows || !counts || counts.is_finished || ["added", "removed"].includes(this.kind))
+      return plural(this.numRows, NOUNS[this.level]);
     const compared = `${count(counts.compared)} of ${count(counts.to_compare)} rows compared`;
     return `${count(counts.changed)} changed so far · ${compared}`;
   }
 
-  function stopped() {
-    state.stopped = true;
-    arrived();
-  }
-  const noun = () =>
-    /** @type {Record<string, string>} */ ({
-      transactions: "transaction",
-      schema: "column",
-      fragments: "fragment",
-      deletions: "fragment",
-      indices: "index segment",
-      config: "setting",
-    })[level];
-
-  function again() {
-    return h(
-      "p",
-      { class: "lnb-empty" },
-      "Stopped. ",
-      h("button", { class: "lnb-link", type: "button", on: { click: () => begin() } }, "Continue"),
-    );
+  stopped() {
+    this.isStopped = true;
+    this.arrived();
   }
 
-  function emptyWords() {
-    if (state.filter) return `Nothing was ${state.filter}.`;
-    return isRows ? "No row differs." : `No ${noun()} differs.`;
+  emptyWords() {
+    if (this.kind) return `Nothing was ${this.kind}.`;
+    return `No ${NOUNS[this.level]} differs.`;
   }
 
   /** @param {string} kind */
-  function filter(kind) {
-    state.filter = kind;
-    [...filters.children].forEach((filter, index) =>
+  filter(kind) {
+    this.kind = kind;
+    [...this.filters.children].forEach((filter, index) =>
       filter.setAttribute("aria-pressed", String(FILTERS[index][0] === kind)),
     );
-    begin();
+    this.begin();
   }
 
-  const currentRequest = () => ({
-    ...pair(),
-    ...(isRows ? {} : { level }),
-    kinds: state.filter ? [state.filter] : null,
+  currentRequest = () => ({
+    ...this.pair(),
+    ...(this.isRows ? {} : { level: this.level }),
+    kinds: this.kind ? [this.kind] : null,
   });
 
   /** From the top: before the first page has come one row is assumed, so that it is asked for. */
-  function begin() {
-    state.numRows = 0;
-    state.stopped = false;
-    store.reset(currentRequest(), null);
-    note.hidden = true;
-    view.element.classList.remove("lnb-broken");
-    view.size(1, isRows ? Math.max(1, counts().num_columns) : 1, {
+  begin() {
+    this.numRows = 0;
+    this.isStopped = false;
+    this.store.reset(this.currentRequest(), null);
+    this.note.hidden = true;
+    this.view.element.classList.remove("lnb-broken");
+    this.view.size(1, this.isRows ? Math.max(1, this.counts().num_columns) : 1, {
       anew: true,
-      head: isRows ? 48 : 30,
+      head: this.isRows ? 48 : 30,
     });
-    status.textContent = "…";
-    code(
-      isRows
-        ? `.rows(${state.filter ? `kinds=${JSON.stringify(state.filter)}` : ""}).read_all()`
-        : `.${level}`,
-      isRows ? " --rows" : ` --${level}`,
-    );
+    this.status.textContent = "…";
+    const kinds = this.kind ? `kinds=${JSON.stringify(this.kind)}` : "";
+    this.code(this.isRows ? `.rows(${kinds}).read_all()` : `.${this.level}`, ` --${this.level}`);
   }
 
   /** The last row known is in sight, but not all are compared: go on. */
-  function more() {
-    const { found } = state;
+  more = () => {
+    const { found } = this;
     if (
-      !isRows ||
+      !this.isRows ||
       !found ||
       found.is_finished ||
-      state.stopped ||
-      !bar.hidden ||
-      !["", "changed"].includes(state.filter) ||
-      !state.numRows
+      this.isStopped ||
+      !this.bar.hidden ||
+      !["", "changed"].includes(this.kind) ||
+      !this.numRows
     )
       return;
-    store.want([state.numRows, state.numRows + 1], [0, 1], true, state.numRows + 1);
-  }
+    this.store.want([this.numRows, this.numRows + 1], [0, 1], true, this.numRows + 1);
+  };
 
-  function countAll() {
-    counting(
+  countAll = () => {
+    this.counting(
       "changes.summary",
-      pair(),
+      this.pair(),
       ({ result }) => {
-        know(result);
-        busy();
-        view.size(state.numRows, counts().num_columns);
-        paint();
+        this.know(result);
+        this.busy();
+        this.view.size(this.numRows, this.counts().num_columns);
+        this.paint();
       },
       (error) => {
-        busy();
-        paint();
-        if (error.card?.kind !== "CancelledError") show(note, ctx.problem(error));
+        this.busy();
+        this.paint();
+        if (error.card?.kind !== "CancelledError") show(this.note, this.ctx.problem(error));
       },
     );
-  }
+  };
 
   /** @param {number} row */
-  function openRow(row) {
-    const page = pageAt(row);
+  openRow = (row) => {
+    const page = this.pageAt(row);
     if (!page) return;
     const cells = page.columns.map((column, index) => ({
       name: column.name,
       ...page.cell(row, page.firstColumn + index),
     }));
-    changeDetail(ctx, {
-      level,
-      pair: pair(),
-      kinds: currentRequest().kinds,
+    changeDetail(this.ctx, {
+      level: this.level,
+      pair: this.pair(),
+      kinds: this.currentRequest().kinds,
       row,
       place: page.place(row),
       cells,
     });
-  }
-
-  return { element, begin, stop: halt };
+  };
 }
 
 const GUTTER = 34;
@@ -387,7 +381,7 @@ function diffGrid(ctx, { label, store, mark, open, note = () => "", end = () => 
       return words && `${words} changed`;
     },
   };
-  const grid = virtualGrid(ctx, {
+  const grid = new VirtualGrid(ctx, {
     label,
     store,
     titles,
@@ -429,7 +423,7 @@ function diffGrid(ctx, { label, store, mark, open, note = () => "", end = () => 
   return {
     element,
     paint: grid.paint,
-    learn: grid.learn,
+    learn: (/** @type {Lnb.Page} */ page) => grid.learn(page),
     /**
      * How much there is; `anew` begins again at the top. `head`: height of the titles.
      * @param {number} numRows @param {number} numColumns

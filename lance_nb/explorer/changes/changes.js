@@ -6,7 +6,7 @@ import { widget } from "../js/view.js";
 import { refPicker } from "../refs/ref_picker.js";
 import { keyPicker } from "../rows/key_picker.js";
 import { changeChips, exactly } from "./change_chips.js";
-import { changeGrid } from "./change_grid.js";
+import { ChangeGrid } from "./change_grid.js";
 import { dragCounts } from "./drag_counts.js";
 import { driftCards } from "./drift_cards.js";
 
@@ -317,7 +317,13 @@ export function mountChanges(el, ctx) {
     const view =
       level === "drift"
         ? driftCards(ctx, { pair, names: () => [state.counts.a, state.counts.b], code: setCode })
-        : changeGrid(ctx, { level, pair, counts: () => state.counts, rowsCounted, code: setCode });
+        : new ChangeGrid(ctx, {
+            level,
+            pair,
+            counts: () => state.counts,
+            rowsCounted,
+            code: setCode,
+          });
     state.views.set(level, view);
     place.append(view.element);
     return view;

@@ -1,7 +1,7 @@
 // The editor of the grid: a box over a cell, blocks of the clipboard, rows that are added and
 // deleted, undo and redo. What is edited waits in the kernel for a commit from the Stage tab.
 
-import { count, h, plural, setText, show } from "../js/dom.js";
+import { consume, count, h, plural, setText, show } from "../js/dom.js";
 import { commands } from "../js/grid_keys.js";
 import { lockButton } from "../js/lock_button.js";
 import { widget } from "../js/view.js";
@@ -321,8 +321,7 @@ export function mountRowEditor(el, ctx, link) {
     const root = /** @type {Document | ShadowRoot} */ (grid.scroller.getRootNode());
     if (el.hidden || root.activeElement !== grid.scroller) return;
     const text = event.clipboardData?.getData("text/plain") ?? "";
-    event.preventDefault();
-    event.stopPropagation();
+    consume(event);
     if (why) return ctx.announce(why);
     if (text.length > MOST_CHARS) return fail(new Error(tooLong(text)));
     const { row, rows, column, columns } = grid.block();

@@ -75,8 +75,8 @@ export class Kernel {
 
   /**
    * @param {Lnb.Model} model the widget's model
-   * @param {{isVisible?: (() => boolean)|null}} [options] with `isVisible` a silent kernel is probed
-   *   while it is true
+   * @param {{isVisible?: (() => boolean)|null}} [options] with `isVisible` a silent kernel is
+   *   probed while it is true
    */
   constructor(model, { isVisible = null } = {}) {
     this.model = model;
@@ -85,7 +85,8 @@ export class Kernel {
     this.retry = () => {};
     model.on("msg:custom", this.onMessage);
     model.on("comm_live_update", this.onConnection);
-    // The first message is ours: a kernel that lives answers it. Without an answer this is a picture.
+    // The first message is ours: a kernel that lives answers it. Without an answer this is a
+    // picture.
     this.connectTimer = setTimeout(
       () => this.state === "connecting" && this.setState("static"),
       TIMES.connectMs,
@@ -360,7 +361,9 @@ export class Kernel {
       ? { title: "No answer from the kernel", message, hint }
       : {
           title: "No answer to a change",
-          message: `The answer to “${entry.type}” was lost. The change may or may not have been made.`,
+          message:
+            `The answer to “${entry.type}” was lost. ` +
+            "The change may or may not have been made.",
           hint: "Look at the newest version before you make the change again.",
         };
     this.fail(entry, { ...card, retry: this.retry });

@@ -139,10 +139,9 @@ export class ShownRows {
     this.numColumns = columns;
     this.numPinned = details.result?.pinned ?? 0;
     this.numFound = Number(Boolean(details.result?.found_by));
-    const { branch, version } = this.ctx.screen();
-    this.place = { branch, version };
+    this.place = this.ctx.place();
     Object.assign(this.shownLens, this.lens);
-    this.notify((listener) => listener.shown?.({ place: { branch, version }, ...details }));
+    this.notify((listener) => listener.shown?.({ place: this.ctx.place(), ...details }));
     this.origin = from;
     if (!this.unasked) this.hold();
   }
@@ -179,8 +178,7 @@ export class ShownRows {
   async hold() {
     const originThen = this.origin;
     if (!originThen) return;
-    const { branch, version } = this.ctx.screen();
-    const grid = { branch, version, ...this.lens };
+    const grid = { ...this.ctx.place(), ...this.lens };
     const cached = this.cache.get(nameOf(grid));
     if (cached) {
       this.holding = null;
@@ -207,7 +205,6 @@ export class ShownRows {
 
   /** @param {Partial<Lnb.Look>} change */
   look = async (change) => {
-    const { branch, version } = this.ctx.screen();
     const look = { ...(this.pending ?? this.asked), ...change };
     // Rows are searched for words or for neighbours, not for both.
     if (change.near) look.search = null;
@@ -223,7 +220,7 @@ export class ShownRows {
     // Where only other columns are asked for, the kernel uses the order that it keeps.
     const keep =
       this.lens.arranged !== null && sameRows(look, this.asked) ? { keep: this.lens.arranged } : {};
-    const args = { branch, version, ...look, ...keep };
+    const args = { ...this.ctx.place(), ...look, ...keep };
     const answer = this.ctx.kernel.ask("rows.look", args, { progress });
     this.running = answer;
     const { filter, order, near, within, search } = look;

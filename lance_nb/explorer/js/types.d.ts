@@ -138,6 +138,8 @@ declare namespace Lnb {
     root: HTMLElement;
     height: number;
     screen(): Screen;
+    /** The version that is shown. */
+    place(): Place;
     onScreen(paint: (screen: Screen, patched: boolean) => void, parts?: string[] | null): void;
     refresh(parts: Partial<Screen>): void;
     travel(to: { ref: string } | Place): void;

@@ -130,6 +130,10 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
     root,
     height: model.get("height"),
     screen: () => ({ ...model.get("screen"), ...patch }),
+    place: () => {
+      const { branch, version } = context.screen();
+      return { branch, version };
+    },
     onScreen(paint, parts = null) {
       painters.add({ paint, parts });
       paint(context.screen(), false);

@@ -2,7 +2,7 @@
 // bar, the place of the keyboard. What the rows are, and what is done with them, is its caller's.
 
 import { columnWidths, textMeasure } from "./column_widths.js";
-import { atOnce, h, perFrame, setText } from "./dom.js";
+import { atOnce, h, onResize, perFrame, setText } from "./dom.js";
 import { fillCell, retire } from "./grid_cell.js";
 import { gridHead } from "./grid_head.js";
 import { gridKeys } from "./grid_keys.js";
@@ -37,52 +37,16 @@ const range = (from, to) =>
  *   "select" | "chooseColumn" | "open" | "openRow" | "letters" | "first">} keys
  */
 
-/**
- * @param {Lnb.Context} ctx
- * @param {GridOptions} options
- */
-export function virtualGrid(
-  ctx,
-  {
-    label,
-    look = "",
-    store,
-    gutter,
-    head,
-    titles,
-    row: rowHead,
-    isChosen = () => false,
-    mark = () => "",
-    cell: fill = fillCell,
-    before = () => {},
-    painted,
-    said,
-    keys,
-  },
-) {
-  const uid = `lnb-grid${(instances += 1)}`;
-  const body = h("div", { class: "lnb-grid-body", role: "rowgroup" });
-  const headRow = h("div", { class: "lnb-grid-head", role: "row", "aria-rowindex": "1" });
-  const layer = h(
-    "div",
-    { class: "lnb-grid-layer" },
-    h("div", { role: "rowgroup" }, headRow),
-    body,
-  );
-  const spacer = h("div", { class: "lnb-grid-spacer" });
-  const scroller = h(
-    "div",
-    { class: `lnb-grid ${look}`, role: "grid", tabindex: "0", "aria-label": label },
-    layer,
-    spacer,
-  );
-  const scroll = scrollMap(ROW);
-  const widths = columnWidths(textMeasure(scroller));
+export class VirtualGrid {
+  uid = `lnb-grid${(instances += 1)}`;
+  scroll = scrollMap(ROW);
+  body = h("div", { class: "lnb-grid-body", role: "rowgroup" });
+  spacer = h("div", { class: "lnb-grid-spacer" });
   /**
    * @type {{numRows: number, numColumns: number, pinned: number, row: number, column: number,
    *   top: number, down: boolean, seen: number, exact: {top: number, pixels: number} | null}}
    */
-  const state = {
+  state = {
     numRows: 0,
     numColumns: 0,
     pinned: 0,
@@ -93,83 +57,152 @@ export function virtualGrid(
     seen: 0,
     exact: null,
   };
-  const sizes = { gutter, head };
-  const sight = scrollSight(scroller);
   /** @type {{timer: ReturnType<typeof setTimeout> | undefined, over: boolean}} */
-  const hold = { timer: undefined, over: false };
+  hold = { timer: undefined, over: false };
   /** @type {Lnb.Recycled[]} */
-  const pool = [];
+  pool = [];
   /** @type {Lnb.Page[]} */
-  let unlearned = []; // pages that column widths are not fitted to yet: that needs fonts
-  const inSight = () => pool.filter((line) => !line.hidden).map((line) => line.lnb);
-  const paintHead = gridHead(headRow, {
-    store,
-    widths,
-    titles,
-    isChosen,
-    shown: inSight,
-    paint: () => paint(),
-  });
+  unlearned = []; // pages that column widths are not fitted to yet: that needs fonts
 
-  const paint = perFrame(() => {
-    before();
+  /** @param {Lnb.Context} ctx @param {GridOptions} options */
+  constructor(ctx, options) {
+    const { label, look = "", store, gutter, head, titles, keys } = options;
+    this.ctx = ctx;
+    this.options = options;
+    this.store = store;
+    this.isChosen = options.isChosen ?? (() => false);
+    this.fill = options.cell ?? fillCell;
+    this.sizes = { gutter, head };
+    const headRow = h("div", { class: "lnb-grid-head", role: "row", "aria-rowindex": "1" });
+    this.layer = h(
+      "div",
+      { class: "lnb-grid-layer" },
+      h("div", { role: "rowgroup" }, headRow),
+      this.body,
+    );
+    this.element = h(
+      "div",
+      { class: `lnb-grid ${look}`, role: "grid", tabindex: "0", "aria-label": label },
+      this.layer,
+      this.spacer,
+    );
+    this.widths = columnWidths(textMeasure(this.element));
+    this.sight = scrollSight(this.element);
+    /** Scroll to `{left, top}`, in pixels. */
+    this.scrollTo = this.sight.to;
+    this.paint = perFrame(() => this.paintNow());
+    this.paintHead = gridHead(headRow, {
+      store,
+      widths: this.widths,
+      titles,
+      isChosen: this.isChosen,
+      shown: () => this.pool.filter((line) => !line.hidden).map((line) => line.lnb),
+      paint: this.paint,
+    });
+    const place = {
+      state: this.state,
+      page: () => Math.max(1, this.fits() - 1),
+      moveTo: this.moveTo,
+      widen: (/** @type {number} */ by) => this.widen(by),
+    };
+    gridKeys(this.element, Object.assign(keys, place));
+    this.listen();
+  }
+
+  listen() {
+    const { ctx, element, sight } = this;
+    const scrolled = () => {
+      const before = this.state.top;
+      sight.read();
+      this.state.down = this.topNow() >= before;
+      this.paint();
+    };
+    element.addEventListener("scroll", scrolled, { passive: true });
+    const turn = (/** @type {WheelEvent} */ event) => {
+      if (!this.scroll.scaled || !event.deltaY || event.ctrlKey) return;
+      event.preventDefault();
+      const rows = event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW;
+      this.scrollToRow(this.state.top + Math.sign(rows) * Math.max(1, Math.abs(rows)));
+    };
+    element.addEventListener("wheel", turn, { passive: false });
+    ctx.onClose(
+      onResize(element, () => {
+        const was = sight.width > 0 && this.wasInSight();
+        // A pane that opens beside the grid must not push the chosen cell out of sight.
+        if (sight.read() && was) this.bringIntoSight();
+        atOnce(this.paint);
+      }),
+    );
+    // A kernel that was busy answers late: what could not be asked for is asked for then.
+    ctx.onClose(ctx.kernel.onState(() => this.paint()));
+    ctx.onClose(() => {
+      clearTimeout(this.hold.timer);
+      this.paint.cancel();
+    });
+  }
+
+  paintNow() {
+    const { state, sight, sizes, widths, spacer, layer } = this;
+    this.options.before?.();
     if (!sight.width && !sight.read()) return;
-    learnWidths();
+    this.learnWidths();
     const room = sight.height - sizes.head;
-    scroll.set(state.numRows, room);
-    state.top = topNow();
+    this.scroll.set(state.numRows, room);
+    state.top = this.topNow();
     const first = Math.floor(state.top);
     const last = Math.min(state.numRows, Math.ceil(state.top + room / ROW));
-    const { left } = sight;
-    const stuck = stuckWidth();
+    const pinned = this.numStuck();
+    const stuck = widths.left(pinned);
     const [from, to] = widths.visible(
-      left + stuck,
+      sight.left + stuck,
       sight.width - sizes.gutter - stuck,
       state.numColumns,
     );
-    const columns = [...range(0, numStuck()), ...range(from, to)];
+    const columns = [...range(0, pinned), ...range(from, to)];
     layer.style.width = `${sight.width}px`;
     layer.style.height = `${sight.height}px`;
     spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
-    spacer.style.height = `${Math.max(scroll.height + sizes.head - sight.height, 0)}px`;
+    spacer.style.height = `${Math.max(this.scroll.height + sizes.head - sight.height, 0)}px`;
     // What is missing is asked for first: the kernel reads while the rest is painted.
     if (last > first && to > from)
-      store.want([first, last], [from, to], state.down, state.numRows, numStuck());
-    if (holds(first, last)) return;
-    const place = { xOf, pinned: numStuck(), gutter: sizes.gutter, here: state.column };
-    paintHead(columns, place);
-    paintRows(first, last, columns);
-    painted({ first, last, from, to, columns });
-  });
+      this.store.want([first, last], [from, to], state.down, state.numRows, pinned);
+    if (this.holds(first, last)) return;
+    this.paintHead(columns, { xOf: this.xOf, pinned, gutter: sizes.gutter, here: state.column });
+    this.paintRows(first, last, columns);
+    this.options.painted({ first, last, from, to, columns });
+  }
 
   /** Pinned columns that leave room for others. */
-  function numStuck() {
-    const most = 0.7 * (sight.width - sizes.gutter);
-    let count = Math.min(state.pinned, state.numColumns);
-    while (count && widths.left(count) > most) count -= 1;
+  numStuck() {
+    const most = 0.7 * (this.sight.width - this.sizes.gutter);
+    let count = Math.min(this.state.pinned, this.state.numColumns);
+    while (count && this.widths.left(count) > most) count -= 1;
     return count;
   }
-  const stuckWidth = () => widths.left(numStuck());
+
+  stuckWidth = () => this.widths.left(this.numStuck());
 
   /** Where a column begins, in pixels of what is in sight. @param {number} index */
-  const xOf = (index) => sizes.gutter + widths.left(index) - (index < numStuck() ? 0 : sight.left);
+  xOf = (index) =>
+    this.sizes.gutter + this.widths.left(index) - (index < this.numStuck() ? 0 : this.sight.left);
 
   /**
    * Whether what is shown stays a moment longer: of the rows in sight none is here, and they are on
    * their way. To paint that nothing is here yet takes the page as long as to paint what comes.
    * @param {number} first @param {number} last
    */
-  function holds(first, last) {
-    const comes = last > first && store.waits && !store.pageOf(first) && !store.pageOf(last - 1);
-    if (comes && !hold.over && pool.length) {
-      hold.timer ||= setTimeout(() => {
-        Object.assign(hold, { timer: undefined, over: true });
-        paint();
+  holds(first, last) {
+    const comes =
+      last > first && this.store.waits && !this.store.pageOf(first) && !this.store.pageOf(last - 1);
+    if (comes && !this.hold.over && this.pool.length) {
+      this.hold.timer ||= setTimeout(() => {
+        Object.assign(this.hold, { timer: undefined, over: true });
+        this.paint();
       }, HOLD_MS);
       return true;
     }
-    clearTimeout(hold.timer);
-    Object.assign(hold, { timer: undefined, over: comes });
+    clearTimeout(this.hold.timer);
+    Object.assign(this.hold, { timer: undefined, over: comes });
     return false;
   }
 
@@ -177,64 +210,69 @@ export function virtualGrid(
    * Fit columns to the pages that came: the chosen cell stays in sight when others before it, or
    * it, change.
    */
-  function learnWidths() {
+  learnWidths() {
+    const { state, widths, sizes } = this;
     const [before, width] = [widths.left(state.column), widths.of(state.column)];
-    const wasFocused = unlearned.length > 0 && before > 0 && wasInSight();
-    for (const page of unlearned.splice(0)) widths.learn(page);
-    if (!wasFocused || (widths.left(state.column) === before && widths.of(state.column) === width))
-      return;
-    spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
-    bringColumn();
+    const wasFocused = this.unlearned.length > 0 && before > 0 && this.wasInSight();
+    for (const page of this.unlearned.splice(0)) widths.learn(page);
+    const stays = widths.left(state.column) === before && widths.of(state.column) === width;
+    if (!wasFocused || stays) return;
+    this.spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
+    this.bringColumn();
   }
 
   /** Among millions of rows one pixel is many rows: a place that was asked for exactly is kept. */
-  function topNow() {
+  topNow() {
+    const { state, sight } = this;
     if (state.exact && Math.abs(state.exact.pixels - sight.top) <= 1) return state.exact.top;
     state.exact = null;
-    return scroll.topOf(sight.top);
+    return this.scroll.topOf(sight.top);
   }
 
   /** @param {number} first @param {number} last @param {number[]} columns in sight */
-  function paintRows(first, last, columns) {
-    while (pool.length < last - first) {
+  paintRows(first, last, columns) {
+    while (this.pool.length < last - first) {
       const line = h(
         "div",
         { class: "lnb-grid-row", role: "row" },
         h("div", { class: "lnb-grid-number", role: "rowheader" }),
       );
-      pool.push(line);
-      body.append(line);
+      this.pool.push(line);
+      this.body.append(line);
     }
     const used = new Set();
-    const places = columns.map((index) => `translateX(${xOf(index)}px)`);
-    const stuck = numStuck();
+    const places = columns.map((index) => `translateX(${this.xOf(index)}px)`);
+    const stuck = this.numStuck();
     for (let row = first; row < last; row += 1) {
-      const line = pool[row % pool.length];
+      const line = this.pool[row % this.pool.length];
       used.add(line);
-      paintRow(line, row, columns, places, stuck);
+      this.paintRow(line, row, columns, places, stuck);
     }
-    for (const line of pool) {
+    for (const line of this.pool) {
       if (used.has(line) || line.hidden) continue;
       line.hidden = true;
       for (const cell of [...line.children].slice(1)) retire(/** @type {Lnb.Recycled} */ (cell));
     }
-    scroller.setAttribute("aria-activedescendant", `${uid}-${state.row}-${state.column}`);
+    this.element.setAttribute(
+      "aria-activedescendant",
+      `${this.uid}-${this.state.row}-${this.state.column}`,
+    );
   }
 
   /**
    * @param {Lnb.Recycled} line @param {number} row @param {number[]} columns
    * @param {string[]} places of the columns @param {number} stuck
    */
-  function paintRow(line, row, columns, places, stuck) {
-    const { text, words = "", look: tint, chosen = null } = rowHead(row);
+  paintRow(line, row, columns, places, stuck) {
+    const { text, words = "", look: tint, chosen = null } = this.options.row(row);
     const number = /** @type {HTMLElement} */ (line.firstElementChild);
     line.lnb = row;
     line.hidden = false;
-    line.className = `lnb-grid-row ${tint}${row === state.row ? " lnb-current" : ""}`;
-    line.style.transform = `translateY(${(row - state.top) * ROW}px)`;
+    line.className = `lnb-grid-row ${tint}${row === this.state.row ? " lnb-current" : ""}`;
+    line.style.transform = `translateY(${(row - this.state.top) * ROW}px)`;
     line.setAttribute("aria-rowindex", String(row + 2));
     if (chosen !== null) line.setAttribute("aria-selected", String(chosen));
-    number.style.width = `${sizes.gutter}px`;
+    number.style.width = `${this.sizes.gutter}px`;
     if (words) number.setAttribute("aria-label", words);
     setText(number, text);
     const numColumns = columns.length;
@@ -248,9 +286,9 @@ export function virtualGrid(
       }
       const index = columns[cellIndex - 1];
       cell.hidden = false;
-      paintCell(cell, row, index, index < stuck);
+      this.paintCell(cell, row, index, index < stuck);
       cell.style.transform = places[cellIndex - 1];
-      cell.style.width = `${widths.of(index)}px`;
+      cell.style.width = `${this.widths.of(index)}px`;
     }
   }
 
@@ -258,161 +296,118 @@ export function virtualGrid(
    * @param {Lnb.Recycled} cell @param {number} row @param {number} index
    * @param {boolean} isStuck
    */
-  function paintCell(cell, row, index, isStuck) {
-    const key = `${state.seen}:${row}:${index}`;
+  paintCell(cell, row, index, isStuck) {
+    const key = `${this.state.seen}:${row}:${index}`;
     if (cell.lnb?.key !== key || !cell.lnb.filled) {
       cell.lnb = {
         key,
         row,
         index,
-        ...fill(cell, store.cell(row, index), store.column(index), row, index),
+        ...this.fill(cell, this.store.cell(row, index), this.store.column(index), row, index),
       };
-      cell.id = `${uid}-${row}-${index}`;
+      cell.id = `${this.uid}-${row}-${index}`;
       cell.setAttribute("aria-colindex", String(index + 2));
     }
-    const marker = row === state.row && index === state.column ? " lnb-here" : "";
+    const marker = row === this.state.row && index === this.state.column ? " lnb-here" : "";
     const stuck = isStuck ? " lnb-pinned" : "";
-    const chosen = isChosen(index) ? " lnb-chosen" : "";
-    cell.className = `lnb-cell ${cell.lnb.look}${marker}${chosen}${stuck}${mark(row, index)}`;
+    const chosen = this.isChosen(index) ? " lnb-chosen" : "";
+    const marks = this.options.mark?.(row, index) ?? "";
+    cell.className = `lnb-cell ${cell.lnb.look}${marker}${chosen}${stuck}${marks}`;
   }
 
   /** Rows that fit whole. */
-  const fits = () => Math.max(1, Math.floor((sight.height - sizes.head) / ROW));
+  fits = () => Math.max(1, Math.floor((this.sight.height - this.sizes.head) / ROW));
 
   /** @param {number} row @param {number} column */
-  function moveTo(row, column) {
+  moveTo = (row, column) => {
+    const { state } = this;
     state.row = Math.max(0, Math.min(state.numRows - 1, row));
     state.column = Math.max(0, Math.min(state.numColumns - 1, column));
-    bringIntoSight();
-    ctx.announce(said(state.row, state.column));
-    paint();
-  }
+    this.bringIntoSight();
+    this.ctx.announce(this.options.said(state.row, state.column));
+    this.paint();
+  };
 
   /** Whether the cell of the keyboard was whole in sight when the grid was painted last. */
-  function wasInSight() {
-    const right = widths.left(state.column) + widths.of(state.column);
+  wasInSight() {
+    const { state, sight, sizes, widths } = this;
+    const left = widths.left(state.column);
+    const right = left + widths.of(state.column);
     return (
       state.row >= state.top &&
       state.row + 0.99 <= state.top + (sight.height - sizes.head) / ROW &&
-      (state.column < numStuck() ||
-        (widths.left(state.column) - stuckWidth() >= sight.left - 1 &&
+      (state.column < this.numStuck() ||
+        (left - this.stuckWidth() >= sight.left - 1 &&
           right <= sight.left + sight.width - sizes.gutter + 1))
     );
   }
 
-  function bringIntoSight() {
-    if (state.row < Math.ceil(state.top)) scrollToRow(state.row);
-    else if (state.row >= Math.floor(state.top) + fits()) scrollToRow(state.row - fits() + 1);
-    bringColumn();
+  bringIntoSight() {
+    const { row, top } = this.state;
+    if (row < Math.ceil(top)) this.scrollToRow(row);
+    else if (row >= Math.floor(top) + this.fits()) this.scrollToRow(row - this.fits() + 1);
+    this.bringColumn();
   }
 
-  function bringColumn() {
-    if (state.column < numStuck()) return;
-    const left = widths.left(state.column);
+  bringColumn() {
+    const { state, sight, sizes, widths } = this;
+    if (state.column < this.numStuck()) return;
+    const least = widths.left(state.column) - this.stuckWidth();
+    const right = widths.left(state.column) + widths.of(state.column);
     const room = sight.width - sizes.gutter;
-    const least = left - stuckWidth();
     if (least < sight.left) sight.to({ left: least });
-    else if (left + widths.of(state.column) > sight.left + room)
-      sight.to({ left: left + widths.of(state.column) - room });
+    else if (right > sight.left + room) sight.to({ left: right - room });
   }
 
   /** @param {number} top */
-  function scrollToRow(top) {
-    const bounded = Math.max(0, Math.min(top, scroll.lastTop));
-    const pixels = Math.round(scroll.pixelsOf(bounded));
-    state.down = bounded >= state.top;
-    state.exact = scroll.scaled ? { top: bounded, pixels } : null;
-    if (pixels !== sight.top) sight.to({ top: pixels });
-    paint();
+  scrollToRow(top) {
+    const bounded = Math.max(0, Math.min(top, this.scroll.lastTop));
+    const pixels = Math.round(this.scroll.pixelsOf(bounded));
+    this.state.down = bounded >= this.state.top;
+    this.state.exact = this.scroll.scaled ? { top: bounded, pixels } : null;
+    if (pixels !== this.sight.top) this.sight.to({ top: pixels });
+    this.paint();
   }
 
-  scroller.addEventListener(
-    "scroll",
-    () => {
-      const before = state.top;
-      sight.read();
-      state.down = topNow() >= before;
-      paint();
-    },
-    { passive: true },
-  );
-  scroller.addEventListener(
-    "wheel",
-    (event) => {
-      if (!scroll.scaled || !event.deltaY || event.ctrlKey) return;
-      event.preventDefault();
-      const rows = event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW;
-      scrollToRow(state.top + Math.sign(rows) * Math.max(1, Math.abs(rows)));
-    },
-    { passive: false },
-  );
   /** @param {number} by */
-  const widen = (by) => {
-    widths.set(state.column, widths.of(state.column) + by);
-    paint();
-  };
-  gridKeys(
-    scroller,
-    Object.assign(keys, { state, page: () => Math.max(1, fits() - 1), moveTo, widen }),
-  );
-  const observer = new ResizeObserver(() => {
-    const was = sight.width > 0 && wasInSight();
-    // A pane that opens beside the grid must not push the chosen cell out of sight.
-    if (sight.read() && was) bringIntoSight();
-    atOnce(paint);
-  });
-  observer.observe(scroller);
-  // A kernel that was busy answers late: what could not be asked for is asked for then.
-  ctx.onClose(ctx.kernel.onState(() => paint()));
-  ctx.onClose(() => {
-    observer.disconnect();
-    clearTimeout(hold.timer);
-    paint.cancel();
-  });
+  widen(by) {
+    this.widths.set(this.state.column, this.widths.of(this.state.column) + by);
+    this.paint();
+  }
 
-  return {
-    element: scroller,
-    body,
-    state,
-    paint,
-    moveTo,
-    /** Scroll to `{left, top}`, in pixels. */
-    scrollTo: sight.to,
-    /** A page arrived: fit columns to it. @param {Lnb.Page} page */
-    learn(page) {
-      unlearned.push(page);
-      paint();
-    },
-    /** Put the values in all cells once more. */
-    refill() {
-      state.seen += 1;
-      paint();
-    },
-    /**
-     * How much there is; `anew`: other rows, what cells show is forgotten.
-     * @param {number} numRows
-     * @param {number} numColumns
-     * @param {{anew?: boolean, gutter?: number, head?: number, pinned?: number}} how `pinned`
-     *   columns stay on the left
-     */
-    size(
-      numRows,
-      numColumns,
-      { anew = false, gutter: wide = sizes.gutter, head: tall = sizes.head, pinned = 0 } = {},
-    ) {
-      Object.assign(state, { numRows, numColumns, pinned });
-      Object.assign(sizes, { gutter: wide, head: tall });
-      if (anew) {
-        hold.over = true; // what is shown is of other rows
-        state.seen += 1;
-        unlearned = [];
-      }
-      state.row = Math.min(state.row, Math.max(0, numRows - 1));
-      state.column = Math.min(state.column, Math.max(0, numColumns - 1));
-      scroller.style.setProperty("--lnb-head", `${tall}px`);
-      scroller.setAttribute("aria-rowcount", String(numRows + 1));
-      scroller.setAttribute("aria-colcount", String(numColumns + 1));
-      paint();
-    },
-  };
+  /** A page arrived: fit columns to it. @param {Lnb.Page} page */
+  learn(page) {
+    this.unlearned.push(page);
+    this.paint();
+  }
+
+  /** Put the values in all cells once more. */
+  refill() {
+    this.state.seen += 1;
+    this.paint();
+  }
+
+  /**
+   * How much there is; `anew`: other rows, what cells show is forgotten.
+   * @param {number} numRows
+   * @param {number} numColumns
+   * @param {{anew?: boolean, gutter?: number, head?: number, pinned?: number}} how `pinned`
+   *   columns stay on the left
+   */
+  size(numRows, numColumns, { anew = false, gutter, head, pinned = 0 } = {}) {
+    Object.assign(this.state, { numRows, numColumns, pinned });
+    if (gutter !== undefined) this.sizes.gutter = gutter;
+    if (head !== undefined) this.sizes.head = head;
+    if (anew) {
+      this.hold.over = true; // what is shown is of other rows
+      this.state.seen += 1;
+      this.unlearned = [];
+    }
+    this.state.row = Math.min(this.state.row, Math.max(0, numRows - 1));
+    this.state.column = Math.min(this.state.column, Math.max(0, numColumns - 1));
+    this.element.style.setProperty("--lnb-head", `${this.sizes.head}px`);
+    this.element.setAttribute("aria-rowcount", String(numRows + 1));
+    this.element.setAttribute("aria-colcount", String(numColumns + 1));
+    this.paint();
+  }
 }

@@ -153,7 +153,7 @@ class EmbeddingMap {
     ctx.onScreen(
       (_screen, patched) => {
         if (patched) return;
-        if (!this.waiting || !samePlace(this.waiting.place, this.place())) return this.load();
+        if (!this.waiting || !samePlace(this.waiting.place, this.ctx.place())) return this.load();
         this.showRows(this.waiting.rows);
         this.waiting = null;
       },
@@ -169,11 +169,6 @@ class EmbeddingMap {
   /** The tab is shown again. */
   shown() {
     return this.load();
-  }
-
-  place() {
-    const { branch, version } = this.ctx.screen();
-    return { branch, version };
   }
 
   get isComparing() {
@@ -198,7 +193,7 @@ class EmbeddingMap {
   /** Place the rows of the version shown, unless they are there. */
   async load() {
     if (this.ctx.kernel.state === "static") return;
-    const place = this.place();
+    const place = this.ctx.place();
     const turn = (this.turn += 1);
     try {
       const { result: columns } = await this.ctx.kernel.ask("map.columns", place);
@@ -297,7 +292,10 @@ class EmbeddingMap {
     this.offerLayouts(stored, kept, isFirst);
   }
 
-  /** @param {Lnb.Json[]} stored columns of coordinates @param {string[]} kept @param {boolean} isFirst */
+  /**
+   * @param {Lnb.Json[]} stored columns of coordinates @param {string[]} kept
+   * @param {boolean} isFirst
+   */
   offerLayouts(stored, kept, isFirst) {
     const column = this.vectors.chosen ?? "";
     const coordinates = stored.map(({ raw, label }) => ({
@@ -513,7 +511,7 @@ class EmbeddingMap {
       const { result } = await this.ctx.kernel.ask("map.group", { key: this.map.key, kind, code });
       const place = { branch: result.branch, version: result.version };
       const rows = { rows: result.rows, label: result.label };
-      if (samePlace(place, this.place())) return this.showRows(rows);
+      if (samePlace(place, this.ctx.place())) return this.showRows(rows);
       // Removed rows are those of the earlier version.
       this.ctx.announce(`Going to ${placeLabel(place)}, where these rows are`);
       this.ctx.travel(place);

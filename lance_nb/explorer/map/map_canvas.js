@@ -462,9 +462,9 @@ export class MapCanvas {
   }
 
   selectInSight() {
-    this.hands.outline([
-      this.toMap(0, 0), this.toMap(this.width, 0), this.toMap(this.width, this.height), this.toMap(0, this.height),
-    ]); // biome-ignore format: four corners
+    const { width, height } = this;
+    const corners = [[0, 0], [width, 0], [width, height], [0, height]]; // biome-ignore format: four
+    this.hands.outline(corners.map(([x, y]) => this.toMap(x, y)));
   }
 
   get sight() {

@@ -98,7 +98,7 @@ class PictureWall {
     if (ctx.kernel.state === "static")
       setText(
         this.status,
-        `${placeLabel(this.shownPlace())}: the pictures need a kernel: run the cell to see them.`,
+        `${placeLabel(this.ctx.place())}: the pictures need a kernel: run the cell to see them.`,
       );
   }
 
@@ -173,11 +173,6 @@ class PictureWall {
     return this.mode === "rows";
   }
 
-  shownPlace() {
-    const { branch, version } = this.ctx.screen();
-    return { branch, version };
-  }
-
   /** @param {unknown} error @param {(() => void)} [again] */
   fail(error, again) {
     show(this.problem, this.ctx.problem(error, again));
@@ -186,12 +181,12 @@ class PictureWall {
   /** Learn the columns of the version shown, and show its pictures. */
   async load() {
     if (this.ctx.kernel.state === "static") return;
-    const place = this.shownPlace();
+    const place = this.ctx.place();
     const key = JSON.stringify(place);
     if (key !== this.loaded) {
       try {
         const { result } = await this.ctx.kernel.ask("wall.columns", place);
-        if (JSON.stringify(this.shownPlace()) !== key) return;
+        if (JSON.stringify(this.ctx.place()) !== key) return;
         this.loaded = key;
         this.takeColumns(result);
       } catch (error) {
@@ -248,8 +243,8 @@ class PictureWall {
 
   /** What the list that is chosen is of. */
   request() {
-    const lens = this.isOfAllRows ? WHOLE : this.gridLens();
-    return { ...this.shownPlace(), ...lens, filter: this.ctx.rows.asked.filter };
+    const rows = this.isOfAllRows ? WHOLE : this.gridLens();
+    return { ...this.ctx.place(), ...rows, filter: this.ctx.rows.asked.filter };
   }
 
   listKey() {
@@ -262,7 +257,7 @@ class PictureWall {
     if (!this.columns || !this.wall.element.isConnected) return;
     this.turn += 1;
     const { turn } = this;
-    const place = this.shownPlace();
+    const place = this.ctx.place();
     this.listed = this.listKey();
     show(this.problem);
     show(this.acts);
@@ -297,7 +292,7 @@ class PictureWall {
   }
 
   takeRows() {
-    const args = { ...this.shownPlace(), ...this.gridLens(), ...this.shownColumns() };
+    const args = { ...this.ctx.place(), ...this.gridLens(), ...this.shownColumns() };
     const { numRows, asked } = this.ctx.rows;
     const words = plural(numRows, "row");
     this.take(
@@ -332,10 +327,13 @@ class PictureWall {
     this.take([], "");
     const { key = null } = this.ctx.screen().compare ?? {};
     const { column, caption } = this.shownColumns();
-    const args = { ...this.shownPlace(), a, b, key, column };
+    const args = { ...this.ctx.place(), a, b, key, column };
     const { result } = await this.work.ask("wall.changes", args, "Comparing pictures…");
     if (turn !== this.turn) return;
-    /** @param {string} words @param {{count: number}} rows @param {string} type @param {Lnb.Args} args */
+    /**
+     * @param {string} words @param {{count: number}} rows @param {string} type
+     * @param {Lnb.Args} args
+     */
     const section = (words, { count }, type, args) => {
       const title = words.replace("#", plural(count, "row"));
       return sectionOf({ title, first: 0, count }, type, args);
@@ -376,7 +374,10 @@ class PictureWall {
     );
   }
 
-  /** What can be done with a picture that is shown large. @param {Section} section @param {number} row */
+  /**
+   * What can be done with a picture that is shown large.
+   * @param {Section} section @param {number} row
+   */
   largeActs(section, row) {
     const { args, first, count, edit } = section;
     const next = row + 1;
@@ -407,7 +408,7 @@ class PictureWall {
       const rows = ranges.filter(([first, stop]) => stop > first);
       const { result } = await this.ctx.kernel.ask("wall.condition", { ...args, ranges: rows });
       const [verb, values] = edit(result.where);
-      await this.ctx.kernel.ask("stage.add", { ...this.shownPlace(), verb, args: values });
+      await this.ctx.kernel.ask("stage.add", { ...this.ctx.place(), verb, args: values });
       this.ctx.announce(`Staged for ${plural(result.rows, "row")}`);
       this.ctx.go("stage");
     } catch (error) {

@@ -71,7 +71,7 @@ export async function openBiography(ctx, { find = null, ...options }) {
         ...(await ctx.kernel.ask("biography.find", find)).result,
       };
   } catch (error) {
-    ctx.detail.show({ title, content: ctx.problem(/** @type {Error} */ (error)) });
+    ctx.detail.show({ title, content: ctx.problem(error) });
     return;
   }
   ctx.detail.show({ title, content: biography(ctx, row), focus: true });

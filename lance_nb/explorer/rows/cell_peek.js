@@ -69,8 +69,7 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, alike, only }) {
 
   /** @param {number} row @param {number} column */
   async function open(row, column) {
-    const { branch, version } = ctx.screen();
-    const args = { branch, version, row, column, ...lens() };
+    const args = { ...ctx.place(), row, column, ...lens() };
     newest = args;
     /** @type {HTMLElement | null} */
     let shown;

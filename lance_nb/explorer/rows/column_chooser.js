@@ -1,6 +1,6 @@
 // Which columns the grid shows and which stay on the left: a list in groups, with search, and keys.
 
-import { count, h, plural, show } from "../js/dom.js";
+import { button, count, h, plural, show } from "../js/dom.js";
 import { same } from "../js/shown_rows.js";
 
 const LONGEST = 200; // columns listed at once
@@ -152,8 +152,7 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
     const matching = () => columns.filter(({ name }) => name.toLowerCase().includes(query()));
 
     /** @param {string} text @param {() => unknown} click @param {boolean} disabled */
-    const tool = (text, click, disabled = false) =>
-      h("button", { class: "lnb-button", type: "button", disabled, on: { click } }, text);
+    const tool = (text, click, disabled = false) => button(text, click, { disabled });
 
     /**
      * A box for one column or for those of a group.
@@ -187,22 +186,14 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
     /** @param {(typeof columns)[number]} one */
     function line({ raw, name, type }) {
       const pinned = current()?.pinned.includes(raw) ?? false;
-      const toggle = h(
-        "button",
-        {
-          class: "lnb-link",
-          type: "button",
-          "aria-pressed": String(pinned),
-          "aria-label": `pin ${name}`,
-          on: {
-            click: () =>
-              choose(
-                withPinned(current(), raw),
-                `${name} is ${pinned ? "no longer pinned" : "pinned"}`,
-              ),
-          },
-        },
+      const toggle = button(
         pinned ? "Pinned" : "Pin",
+        () =>
+          choose(
+            withPinned(current(), raw),
+            `${name} is ${pinned ? "no longer pinned" : "pinned"}`,
+          ),
+        { class: "lnb-link", "aria-pressed": String(pinned), "aria-label": `pin ${name}` },
       );
       return h("li", {}, box(name, [raw], h("small", {}, type)), toggle);
     }
@@ -223,21 +214,17 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
       const members = columns.filter((candidate) => candidate.group === index);
       const names = members.map(({ raw }) => raw);
       const shown = names.filter(shownBy(current())).length;
-      const unfold = h(
-        "button",
+      const unfold = button(
+        unfolded.has(title) ? "Fold" : "Unfold",
+        () => {
+          if (!unfolded.delete(title)) unfolded.add(title);
+          paint();
+        },
         {
           class: "lnb-link",
-          type: "button",
           "aria-expanded": String(unfolded.has(title)),
           "aria-label": `columns of ${title}`,
-          on: {
-            click: () => {
-              if (!unfolded.delete(title)) unfolded.add(title);
-              paint();
-            },
-          },
         },
-        unfolded.has(title) ? "Fold" : "Unfold",
       );
       const head = box(
         title,

@@ -16,148 +16,159 @@ const COUNTED_ROWS = 10_000_000; // of versions with more, every row is counted 
  *   rows/cross_filter.py
  */
 
-/**
- * @param {Lnb.Context} ctx
- * @param {() => void} changed called when profiles arrived
- * @param {(passing: Passing, filter: string) => void} [passed] called when those of the sample are
- *   counted
- * @param {(words: string) => void} [say] what the histograms under a filter are of
- */
-export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) {
+export class ColumnProfiles {
   /** @type {Lnb.Args | null} */
-  let place = null;
+  place = null;
   /** @type {Lnb.Args | null} */
-  let base = null; // the same without the filter
+  base = null; // the same without the filter
   /** @type {Map<number, Lnb.Profile | null>} */
-  let knownProfiles = new Map();
+  profiles = new Map();
   /** @type {Map<number, Lnb.Profile>} */
-  const over = new Map(); // of the rows that pass
+  over = new Map(); // of the rows that pass
   /** @type {Set<number>} */
-  const fresh = new Set(); // those of them for the conditions of now
+  fresh = new Set(); // those of them for the conditions of now
   /** @type {Conditions} */
-  let conditions = [];
-  let filter = "";
+  conditions = [];
+  filter = "";
   /** @type {Passing | null} */
-  let crossed = null;
-  let rests = false; // whether the conditions are final, so that every row may be counted
+  counts = null;
+  rests = false; // whether the conditions are final, so that every row may be counted
   /** @type {Lnb.Asked | null} */
-  let asking = null;
+  asking = null;
   /** @type {Lnb.Asked | null} */
-  let counting = null;
-  const crossing = ctx.kernel.line({ quiet: true, progress: () => {} });
+  counting = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
+  timer = undefined;
   /** @type {{columns: number[], numRows: number} | null} */
-  let sight = null;
+  sight = null;
   /** @type {{at: number, notify: (profile: Lnb.Profile | null) => void} | null} */
-  let watching = null; // who shows one profile
+  watching = null; // who shows one profile
+
+  /**
+   * @param {Lnb.Context} ctx
+   * @param {() => void} changed called when profiles arrived
+   * @param {(passing: Passing, filter: string) => void} [passed] called when those of the sample
+   *   are counted
+   * @param {(words: string) => void} [say] what the histograms under a filter are of
+   */
+  constructor(ctx, changed, passed = () => {}, say = () => {}) {
+    this.ctx = ctx;
+    this.changed = changed;
+    this.passed = passed;
+    this.say = say;
+    this.crossing = ctx.kernel.line({ quiet: true, progress: () => {} });
+    ctx.onClose(() => {
+      this.stop();
+      this.asking?.cancel();
+      this.crossing.cancel();
+    });
+  }
 
   /** @param {number} index */
-  const of = (index) => over.get(index) ?? knownProfiles.get(index) ?? null;
+  of = (index) => this.over.get(index) ?? this.profiles.get(index) ?? null;
 
-  async function look() {
-    if (!sight) return;
-    const { columns, numRows } = sight;
-    const missing = columns.filter((index) => !knownProfiles.has(index));
-    if (!missing.length || asking || !numRows || ctx.kernel.state !== "live") return;
+  async look() {
+    if (!this.sight) return;
+    const { columns, numRows } = this.sight;
+    const missing = columns.filter((index) => !this.profiles.has(index));
+    if (!missing.length || this.asking || !numRows || this.ctx.kernel.state !== "live") return;
     const first = missing[0];
     const last = missing.filter((index) => index < first + AT_ONCE).at(-1) ?? first;
     const numMissing = last - first + 1;
-    const baseThen = base;
-    asking = ctx.kernel.ask(
+    const baseThen = this.base;
+    this.asking = this.ctx.kernel.ask(
       "rows.profile",
       { ...baseThen, first, count: numMissing, num_rows: numRows },
       { quiet: true },
     );
     /** @type {Lnb.Profile[]} */
-    let profiles = [];
+    let arrived = [];
     try {
-      ({
-        result: { profiles },
-      } = await asking);
+      arrived = (await this.asking).result.profiles;
     } catch {
       // Columns whose values cannot be read have no picture; the rows themselves say why.
     }
-    asking = null;
-    if (baseThen === base) {
+    this.asking = null;
+    if (baseThen === this.base) {
       for (let index = first; index < first + numMissing; index += 1)
-        knownProfiles.set(index, null);
-      for (const profile of profiles) knownProfiles.set(profile.column, profile);
-      tell();
-      cross();
+        this.profiles.set(index, null);
+      for (const profile of arrived) this.profiles.set(profile.column, profile);
+      this.tell();
+      this.cross();
     }
-    if (!timer) look();
+    if (!this.timer) this.look();
   }
 
-  function tell() {
-    changed();
-    if (watching && knownProfiles.has(watching.at)) watching.notify(of(watching.at));
+  tell() {
+    this.changed();
+    if (this.watching && this.profiles.has(this.watching.at))
+      this.watching.notify(this.of(this.watching.at));
   }
 
   /** Profile the sampled rows that pass, in the columns in sight. */
-  function cross() {
-    if (!conditions.length || !sight || ctx.kernel.state !== "live") return;
-    const columns = sight.columns
-      .filter((index) => knownProfiles.get(index) && !fresh.has(index))
+  cross() {
+    if (!this.conditions.length || !this.sight || this.ctx.kernel.state !== "live") return;
+    const columns = this.sight.columns
+      .filter((index) => this.profiles.get(index) && !this.fresh.has(index))
       .slice(0, AT_ONCE);
-    if (crossed && !columns.length) return;
-    const conditionsThen = conditions;
-    crossing(
+    if (this.counts && !columns.length) return;
+    const conditionsThen = this.conditions;
+    this.crossing(
       "rows.cross",
-      { ...place, filter, columns, conditions },
+      { ...this.place, filter: this.filter, columns, conditions: this.conditions },
       ({ result }) => {
-        if (conditionsThen !== conditions) return;
-        const { profiles, ...passing } = result;
-        crossed = passing;
-        for (const index of columns) fresh.add(index);
-        for (const profile of profiles) over.set(profile.column, profile);
-        passed(passing, filter);
-        tell();
-        cross();
-        if (!timer) countRows();
+        if (conditionsThen !== this.conditions) return;
+        const { profiles: arrived, ...passing } = result;
+        this.counts = passing;
+        for (const index of columns) this.fresh.add(index);
+        for (const profile of arrived) this.over.set(profile.column, profile);
+        this.passed(passing, this.filter);
+        this.tell();
+        this.cross();
+        if (!this.timer) this.countRows();
       },
       () => {}, // the filter itself is asked for beside this, and says what is wrong
     );
   }
 
   /** Count every row that passes, column by column. */
-  async function countRows() {
-    if (!crossed || !sight || counting) return;
-    const conditionsThen = conditions;
-    const sample = `a sample of ${count(crossed.sampled)} rows`;
+  async countRows() {
+    if (!this.counts || !this.sight || this.counting) return;
+    const conditionsThen = this.conditions;
+    const sample = `a sample of ${count(this.counts.sampled)} rows`;
     const nextInexact = () =>
-      sight?.columns.find(
-        (index) => fresh.has(index) && over.has(index) && !over.get(index)?.exact,
+      this.sight?.columns.find(
+        (index) => this.fresh.has(index) && this.over.has(index) && !this.over.get(index)?.exact,
       );
-    const isSmall = crossed.num_rows <= COUNTED_ROWS;
+    const isSmall = this.counts.num_rows <= COUNTED_ROWS;
     let inexact = nextInexact();
     if (inexact !== undefined)
-      say(`histograms: ${sample}${rests && isSmall ? "; counting every row…" : ""}`);
-    while (rests && isSmall && inexact !== undefined && conditionsThen === conditions) {
-      counting = ctx.kernel.ask(
+      this.say(`histograms: ${sample}${this.rests && isSmall ? "; counting every row…" : ""}`);
+    while (this.rests && isSmall && inexact !== undefined && conditionsThen === this.conditions) {
+      this.counting = this.ctx.kernel.ask(
         "rows.exact",
-        { ...place, column: inexact, conditions },
+        { ...this.place, column: inexact, conditions: this.conditions },
         { quiet: true, progress: () => {} },
       );
       try {
-        const { result } = await counting;
-        if (conditionsThen !== conditions) break;
-        over.set(inexact, result.profile);
-        tell();
+        const { result } = await this.counting;
+        if (conditionsThen !== this.conditions) break;
+        this.over.set(inexact, result.profile);
+        this.tell();
       } catch {
         break; // what the sample says stays
       }
       inexact = nextInexact();
     }
-    counting = null;
-    if (conditionsThen !== conditions) countRows();
-    else if (inexact === undefined && over.size) say("histograms: every row");
+    this.counting = null;
+    if (conditionsThen !== this.conditions) this.countRows();
+    else if (inexact === undefined && this.over.size) this.say("histograms: every row");
   }
 
-  function stop() {
-    counting?.cancel();
-    clearTimeout(timer);
-    timer = undefined;
+  stop() {
+    this.counting?.cancel();
+    clearTimeout(this.timer);
+    this.timer = undefined;
   }
 
   /**
@@ -165,100 +176,102 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
    * are not final.
    * @param {Conditions} next @param {string} text
    */
-  function setConditions(next, text) {
-    if (same(next, conditions)) return;
-    counting?.cancel();
-    conditions = next;
-    filter = text;
-    crossed = null;
-    rests = false;
-    fresh.clear();
+  setConditions(next, text) {
+    if (same(next, this.conditions)) return;
+    this.counting?.cancel();
+    this.conditions = next;
+    this.filter = text;
+    this.counts = null;
+    this.rests = false;
+    this.fresh.clear();
     if (next.length) return;
-    crossing.cancel();
-    over.clear();
-    say("");
-    tell();
+    this.crossing.cancel();
+    this.over.clear();
+    this.say("");
+    this.tell();
   }
 
-  function later() {
-    timer ||= setTimeout(() => {
-      timer = undefined;
-      look();
-      cross();
-      countRows();
+  later() {
+    this.timer ||= setTimeout(() => {
+      this.timer = undefined;
+      this.look();
+      this.cross();
+      this.countRows();
     }, PAUSE_MS);
   }
 
-  ctx.onClose(() => {
-    stop();
-    asking?.cancel();
-    crossing.cancel();
-  });
-  return {
-    /**
-     * Show other rows. Rows that are chosen otherwise than by a filter are profiled by themselves.
-     * @param {Lnb.Args | null} next @param {Conditions} [wanted] what makes its filter
-     * @param {boolean} [chosen]
-     */
-    reset(next, wanted = [], chosen = false) {
-      stop();
-      const otherArgs = next && !chosen ? { ...next, filter: null, arranged: null } : next;
-      place = next;
-      if (!same(otherArgs, base)) {
-        asking?.cancel(); // nobody waits for what the version before looks like
-        base = otherArgs;
-        knownProfiles = new Map();
-        over.clear();
-        fresh.clear();
-      }
-      setConditions(chosen ? [] : wanted, next?.filter ?? "");
-      rests = true;
-      cross();
-      later();
-    },
-    /** Filter by what is brushed now. @param {Conditions} next @param {string} text */
-    brush(next, text) {
-      setConditions(next, text);
-      cross();
-    },
-    /** What requests about the rows that pass need beside the place. */
-    crossed: () => (conditions.length ? { conditions } : {}),
-    /** @param {number[]} columns @param {number} numRows */
-    want(columns, numRows) {
-      // Where no row passes there may be rows to profile.
-      sight = { columns, numRows: place?.filter ? Math.max(1, numRows) : numRows };
-      later();
-    },
-    of,
-    /**
-     * Whether one is on its way; `notify(profile)` is called whenever it changes, for the newest
-     * that is watched.
-     * @param {number} index @param {(profile: Lnb.Profile | null) => void} notify
-     */
-    comes(index, notify) {
-      watching = { at: index, notify };
-      return !knownProfiles.has(index) && (sight?.numRows ?? 0) > 0 && ctx.kernel.state === "live";
-    },
-    /** Keep a profile that was made on demand. @param {Lnb.Profile} profile */
-    learn(profile) {
-      if (conditions.length) over.set(profile.column, profile);
-      else knownProfiles.set(profile.column, profile);
-      changed();
-    },
-    /**
-     * Draw into a cell of the head; returns the same as words.
-     * @param {Lnb.Recycled} element @param {number} index
-     */
-    draw(element, index) {
-      const profile = of(index);
-      const all = over.has(index) ? (knownProfiles.get(index) ?? null) : null;
-      const words = profile ? profileWords(profile) : "";
-      if (element.lnb?.profile === profile && element.lnb?.all === all) return words;
-      element.lnb = { profile, all };
-      element.replaceChildren(...(profile ? [profilePicture(profile, all)] : []));
-      return words;
-    },
-  };
+  /**
+   * Show other rows. Rows that are chosen otherwise than by a filter are profiled by themselves.
+   * @param {Lnb.Args | null} next @param {Conditions} [wanted] what makes its filter
+   * @param {boolean} [chosen]
+   */
+  reset(next, wanted = [], chosen = false) {
+    this.stop();
+    const otherArgs = next && !chosen ? { ...next, filter: null, arranged: null } : next;
+    this.place = next;
+    if (!same(otherArgs, this.base)) {
+      this.asking?.cancel(); // nobody waits for what the version before looks like
+      this.base = otherArgs;
+      this.profiles = new Map();
+      this.over.clear();
+      this.fresh.clear();
+    }
+    this.setConditions(chosen ? [] : wanted, next?.filter ?? "");
+    this.rests = true;
+    this.cross();
+    this.later();
+  }
+
+  /** Filter by what is brushed now. @param {Conditions} next @param {string} text */
+  brush(next, text) {
+    this.setConditions(next, text);
+    this.cross();
+  }
+
+  /** What requests about the rows that pass need beside the place. */
+  crossed = () => (this.conditions.length ? { conditions: this.conditions } : {});
+
+  /** @param {number[]} columns @param {number} numRows */
+  want(columns, numRows) {
+    // Where no row passes there may be rows to profile.
+    this.sight = { columns, numRows: this.place?.filter ? Math.max(1, numRows) : numRows };
+    this.later();
+  }
+
+  /**
+   * Whether one is on its way; `notify(profile)` is called whenever it changes, for the newest
+   * that is watched.
+   * @param {number} index @param {(profile: Lnb.Profile | null) => void} notify
+   */
+  comes(index, notify) {
+    this.watching = { at: index, notify };
+    return (
+      !this.profiles.has(index) &&
+      (this.sight?.numRows ?? 0) > 0 &&
+      this.ctx.kernel.state === "live"
+    );
+  }
+
+  /** Keep a profile that was made on demand. @param {Lnb.Profile} profile */
+  learn(profile) {
+    if (this.conditions.length) this.over.set(profile.column, profile);
+    else this.profiles.set(profile.column, profile);
+    this.changed();
+  }
+
+  /**
+   * Draw into a cell of the head; returns the same as words.
+   * @param {Lnb.Recycled} element @param {number} index
+   */
+  draw(element, index) {
+    const profile = this.of(index);
+    const all = this.over.has(index) ? (this.profiles.get(index) ?? null) : null;
+    const words = profile ? profileWords(profile) : "";
+    if (element.lnb?.profile === profile && element.lnb?.all === all) return words;
+    element.lnb = { profile, all };
+    element.replaceChildren(...(profile ? [profilePicture(profile, all)] : []));
+    return words;
+  }
 }
 
 const WIDE = 100;

@@ -1,6 +1,6 @@
 // Rows as a file in the working folder of the kernel: which rows, under which name, how far it is.
 
-import { bytes, copyText, count, h, plural, show } from "../js/dom.js";
+import { button, bytes, copyText, count, h, plural, show } from "../js/dom.js";
 import { longAction } from "../js/long_action.js";
 import { placeLabel } from "../js/version_range.js";
 
@@ -49,7 +49,7 @@ export function exportPane(ctx) {
       },
     },
   });
-  const go = h("button", { class: "lnb-button", type: "button", on: { click: run } }, "Export");
+  const go = button("Export", run);
   const place = h("div", { class: "lnb-export-place", "aria-live": "polite" });
   let isNamed = false;
 
@@ -91,17 +91,10 @@ export function exportPane(ctx) {
   function done({ path, rows, bytes: size, code }) {
     const words = `${plural(rows, "row")}, ${bytes(size)}`;
     const copy = (/** @type {string} */ text) =>
-      h(
-        "button",
-        {
-          class: "lnb-link",
-          type: "button",
-          on: {
-            click: async () =>
-              ctx.announce((await copyText(text)) ? "Copied" : "This page may not copy."),
-          },
-        },
+      button(
         "Copy",
+        async () => ctx.announce((await copyText(text)) ? "Copied" : "This page may not copy."),
+        { class: "lnb-link" },
       );
     /** @param {string | undefined} line */
     const codeLine = (line) => (line ? h("p", {}, h("code", {}, line), " ", copy(line)) : null);

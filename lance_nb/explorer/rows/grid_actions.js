@@ -11,39 +11,70 @@ const MOST_SELECTED = 100_000; // see explorer/session.py
 
 /** @typedef {{profile: Lnb.Profile, column: Lnb.Column}} Histogram that of a column */
 
-/**
- * @param {Lnb.Context} ctx
- * @param {{state: {row: number, column: number, numRows: number}, store: Lnb.PageStore,
- *   profiles: ReturnType<typeof import("./column_profiles.js").columnProfiles>,
- *   bar: () => ReturnType<typeof import("./rows_bar.js").rowsBar>}} grid
- */
-export function gridActions(ctx, { state, store, profiles, bar }) {
-  const { asked, lens, selection, look } = ctx.rows;
-  const place = () => ({ branch: ctx.screen().branch, version: ctx.screen().version, ...lens });
+export class GridActions {
+  turn = 0;
+  /** @type {{at: number, column: string | null}} */
+  sorted = { at: -1, column: null };
+
+  /**
+   * @param {Lnb.Context} ctx
+   * @param {{state: {row: number, column: number, numRows: number}, store: Lnb.PageStore,
+   *   profiles: import("./column_profiles.js").ColumnProfiles,
+   *   bar: () => import("./rows_bar.js").RowsBar}} grid
+   */
+  constructor(ctx, { state, store, profiles, bar }) {
+    this.ctx = ctx;
+    this.state = state;
+    this.store = store;
+    this.profiles = profiles;
+    this.bar = bar;
+    const { asked, lens, selection, look } = ctx.rows;
+    this.asked = asked;
+    this.lens = lens;
+    this.selection = selection;
+    this.look = look;
+    /** Actions by the key that starts them. */
+    this.letters = {
+      c: () => this.openColumn(this.state.column),
+      s: () => this.sort(this.state.column),
+      S: () => this.sort(this.state.column, true),
+      "=": this.onCurrent(this.only),
+      n: this.onCurrent(this.similar),
+      "/": () => this.bar().focus(),
+      f: () => this.bar().search.focus(),
+      "?": this.keys,
+      copy: () => this.copy(),
+      all: this.all,
+    };
+  }
+
+  place() {
+    return { ...this.ctx.place(), ...this.lens };
+  }
 
   /** @param {() => Promise<void>} work */
-  async function attempt(work) {
+  async attempt(work) {
     try {
       await work();
     } catch (error) {
-      bar().fail(/** @type {Lnb.Failure} */ (error));
+      this.bar().fail(/** @type {Lnb.Failure} */ (error));
     }
   }
 
   /** @param {number} columnIndex */
-  function openColumn(columnIndex) {
-    const column = store.column(columnIndex);
+  openColumn(columnIndex) {
+    const column = this.store.column(columnIndex);
     if (!column) return;
-    columnPane(ctx, {
+    columnPane(this.ctx, {
       at: columnIndex,
       column,
-      profile: profiles.of(columnIndex),
-      comes: (notify) => profiles.comes(columnIndex, notify),
-      args: () => ({ ...place(), ...profiles.crossed() }),
-      order: asked.order ?? [],
-      sort: (order) => look({ order: order.length ? order : null, near: null }),
-      brush: (where, bars) => bar().brush(column.raw, where, { bars }),
-      learned: profiles.learn,
+      profile: this.profiles.of(columnIndex),
+      comes: (notify) => this.profiles.comes(columnIndex, notify),
+      args: () => ({ ...this.place(), ...this.profiles.crossed() }),
+      order: this.asked.order ?? [],
+      sort: (order) => this.look({ order: order.length ? order : null, near: null }),
+      brush: (where, bars) => this.bar().brush(column.raw, where, { bars }),
+      learned: (profile) => this.profiles.learn(profile),
     });
   }
 
@@ -51,12 +82,10 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
    * Return the histogram of a column, drawn in its head. @param {number} columnIndex
    * @returns {Histogram | null}
    */
-  function histogram(columnIndex) {
-    const [profile, column] = [profiles.of(columnIndex), store.column(columnIndex)];
+  histogram(columnIndex) {
+    const [profile, column] = [this.profiles.of(columnIndex), this.store.column(columnIndex)];
     return profile && column ? { profile, column } : null;
   }
-
-  let turn = 0;
 
   /**
    * Bars of a column's profile become its condition in the filter; those of a brush that `moves`
@@ -64,15 +93,15 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
    * @param {Histogram | null} of @param {number} from @param {number} to
    * @param {boolean} [moves]
    */
-  function brush(of, from, to, moves = false) {
-    turn += 1;
-    const mine = turn;
-    if (from < 0 || !of) return bar().settle();
-    return attempt(async () => {
-      const where = await conditionOf(ctx, place(), of.profile, from, to);
-      if (mine !== turn) return;
-      if (where) bar().brush(of.column.raw, where, { bars: [from, to], moves });
-      else bar().settle();
+  brush(of, from, to, moves = false) {
+    this.turn += 1;
+    const mine = this.turn;
+    if (from < 0 || !of) return this.bar().settle();
+    return this.attempt(async () => {
+      const where = await conditionOf(this.ctx, this.place(), of.profile, from, to);
+      if (mine !== this.turn) return;
+      if (where) this.bar().brush(of.column.raw, where, { bars: [from, to], moves });
+      else this.bar().settle();
     });
   }
 
@@ -80,40 +109,41 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
    * The same for values beside the bars.
    * @param {Histogram | null} of @param {Lnb.OddValues} odd
    */
-  function brushOdd(of, odd) {
+  brushOdd(of, odd) {
     if (!of) return;
-    turn += 1;
-    attempt(async () => {
-      bar().brush(of.column.raw, await conditionOfOdd(ctx, place(), of.profile, odd));
+    this.turn += 1;
+    this.attempt(async () => {
+      this.bar().brush(
+        of.column.raw,
+        await conditionOfOdd(this.ctx, this.place(), of.profile, odd),
+      );
     });
   }
-
-  /** @type {{at: number, column: string | null}} */
-  let sorted = { at: -1, column: null };
 
   /**
    * Ascending, descending, as stored; `add`: beside the columns that are sorted by already.
    * @param {number} columnIndex @param {boolean} add
    */
-  function sort(columnIndex, add = false) {
+  sort(columnIndex, add = false) {
     // Right after another order the columns are still on their way: the same place is the same
     // column.
     const column =
-      store.column(columnIndex)?.raw ?? (sorted.at === columnIndex ? sorted.column : null);
+      this.store.column(columnIndex)?.raw ??
+      (this.sorted.at === columnIndex ? this.sorted.column : null);
     if (!column) return;
-    sorted = { at: columnIndex, column };
-    look({ near: null, order: nextOrder(ctx.rows.wanted.order ?? [], column, add) });
+    this.sorted = { at: columnIndex, column };
+    this.look({ near: null, order: nextOrder(this.ctx.rows.wanted.order ?? [], column, add) });
   }
 
   /**
    * Search for the words that tell a text from others.
    * @param {number} row @param {number} column
    */
-  function alike(row, column) {
-    attempt(async () => {
-      const { result } = await ctx.kernel.ask("rows.words", { ...place(), row, column });
-      ctx.detail.clear();
-      look({ order: null, within: null, search: result.search });
+  alike(row, column) {
+    this.attempt(async () => {
+      const { result } = await this.ctx.kernel.ask("rows.words", { ...this.place(), row, column });
+      this.ctx.detail.clear();
+      this.look({ order: null, within: null, search: result.search });
     });
   }
 
@@ -121,14 +151,15 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
    * From among neighbours it is their vector that is followed, wherever the keyboard stands.
    * @param {number} row @param {number} cell
    */
-  function similar(row, cell) {
-    if (!asked.near && store.column(cell)?.look === "text") return alike(row, cell);
-    const column = asked.near && store.column(cell)?.look !== "vector" ? asked.near.at + 1 : cell;
-    const column_ = column - ctx.rows.numFound;
-    return attempt(async () => {
-      const { result } = await ctx.kernel.ask("rows.like", { ...place(), row, column });
-      ctx.detail.clear();
-      look({
+  similar = (row, cell) => {
+    if (!this.asked.near && this.store.column(cell)?.look === "text") return this.alike(row, cell);
+    const column =
+      this.asked.near && this.store.column(cell)?.look !== "vector" ? this.asked.near.at + 1 : cell;
+    const column_ = column - this.ctx.rows.numFound;
+    return this.attempt(async () => {
+      const { result } = await this.ctx.kernel.ask("rows.like", { ...this.place(), row, column });
+      this.ctx.detail.clear();
+      this.look({
         order: null,
         within: null,
         near: {
@@ -141,33 +172,35 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
         },
       });
     });
-  }
+  };
 
   /** @param {number} row @param {number} column */
-  function only(row, column) {
-    attempt(async () => {
-      const { result } = await ctx.kernel.ask("rows.value", { ...place(), row, column });
-      bar().brush(store.column(column)?.raw ?? "", result.where);
+  only = (row, column) => {
+    this.attempt(async () => {
+      const { result } = await this.ctx.kernel.ask("rows.value", { ...this.place(), row, column });
+      this.bar().brush(this.store.column(column)?.raw ?? "", result.where);
     });
-  }
+  };
 
   /** Select every row, or as many as a selection has. */
-  function all() {
-    const most = Math.min(state.numRows, MOST_SELECTED);
-    selection.all(most);
-    const note = most < state.numRows ? `, the first of ${count(state.numRows)}` : "";
-    ctx.announce(`${plural(most, "row")} selected${note}`);
-  }
+  all = () => {
+    const most = Math.min(this.state.numRows, MOST_SELECTED);
+    this.selection.all(most);
+    const note = most < this.state.numRows ? `, the first of ${count(this.state.numRows)}` : "";
+    this.ctx.announce(`${plural(most, "row")} selected${note}`);
+  };
 
   /** @param {string} [form] text, markdown or code */
-  function copy(form = "text") {
-    attempt(async () => {
-      const some = selection.rows > 0;
+  copy(form = "text") {
+    this.attempt(async () => {
+      const some = this.selection.rows > 0;
       const args = {
-        ...place(),
-        ...(some ? { ...selection.wanted(), form } : { row: state.row, column: state.column }),
+        ...this.place(),
+        ...(some
+          ? { ...this.selection.wanted(), form }
+          : { row: this.state.row, column: this.state.column }),
       };
-      const { result } = await ctx.kernel.ask(some ? "rows.text" : "cell", args);
+      const { result } = await this.ctx.kernel.ask(some ? "rows.text" : "cell", args);
       const done = await copyText(result.text);
       const subject =
         some && form === "code"
@@ -176,46 +209,21 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
             ? `${plural(result.rows, "row")} copied` +
               (result.rows < result.wanted ? ` of ${result.wanted}` : "")
             : "Cell copied";
-      ctx.announce(done ? subject : "The browser does not allow this page to copy.");
+      this.ctx.announce(done ? subject : "The browser does not allow this page to copy.");
     });
   }
 
-  function keys() {
+  keys = () => {
     const lines = KEYS.map(([key, does]) => [h("dt", {}, key), h("dd", {}, does)]);
-    ctx.detail.show({
+    this.ctx.detail.show({
       title: "Keys of the grid",
       content: h("dl", { class: "lnb-keys" }, lines.flat()),
       focus: true,
     });
-  }
+  };
 
   /** @param {(row: number, column: number) => void} work */
-  const onCurrent = (work) => () => work(state.row, state.column);
-  return {
-    openColumn,
-    sort,
-    histogram,
-    brush,
-    brushOdd,
-    similar,
-    alike,
-    only,
-    keys,
-    copy,
-    /** Actions by the key that starts them. */
-    letters: {
-      c: () => openColumn(state.column),
-      s: () => sort(state.column),
-      S: () => sort(state.column, true),
-      "=": onCurrent(only),
-      n: onCurrent(similar),
-      "/": () => bar().focus(),
-      f: () => bar().search.focus(),
-      "?": keys,
-      copy: () => copy(),
-      all,
-    },
-  };
+  onCurrent = (work) => () => work(this.state.row, this.state.column);
 }
 
 /**

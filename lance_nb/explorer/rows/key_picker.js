@@ -1,6 +1,6 @@
 // Chooses the Columns that identify rows: a button, and under it the columns to toggle.
 
-import { h, show } from "../js/dom.js";
+import { button, h, show } from "../js/dom.js";
 
 /**
  * @param {Lnb.Context} ctx
@@ -8,16 +8,10 @@ import { h, show } from "../js/dom.js";
  *   whose columns there are
  */
 export function keyPicker(ctx, { choose, of }) {
-  const toggle = h(
-    "button",
-    {
-      class: "lnb-link",
-      type: "button",
-      "aria-expanded": "false",
-      on: { click: () => open(Boolean(element.hidden)) },
-    },
-    "Change",
-  );
+  const toggle = button("Change", () => open(Boolean(element.hidden)), {
+    class: "lnb-link",
+    "aria-expanded": "false",
+  });
   const find = h("input", {
     class: "lnb-input",
     placeholder: "find a column…",
@@ -31,21 +25,8 @@ export function keyPicker(ctx, { choose, of }) {
     role: "group",
     "aria-label": "columns of the key",
   });
-  const use = h(
-    "button",
-    {
-      class: "lnb-button",
-      type: "button",
-      disabled: true,
-      on: { click: () => apply([...chosen.keys()]) },
-    },
-    "Use as key",
-  );
-  const usual = h(
-    "button",
-    { class: "lnb-link", type: "button", on: { click: () => apply(null) } },
-    "Use default",
-  );
+  const use = button("Use as key", () => apply([...chosen.keys()]), { disabled: true });
+  const usual = button("Use default", () => apply(null), { class: "lnb-link" });
   const element = h(
     "div",
     { class: "lnb-key", hidden: true },
@@ -84,22 +65,14 @@ export function keyPicker(ctx, { choose, of }) {
     show(
       list,
       [...others_, ...columns].map((column) =>
-        h(
-          "button",
-          {
-            class: "lnb-button",
-            type: "button",
-            title: column.type,
-            "aria-pressed": String(chosen.has(column.name)),
-            on: {
-              click: (event) => {
-                if (!chosen.delete(column.name)) chosen.set(column.name, column);
-                event.currentTarget.setAttribute("aria-pressed", String(chosen.has(column.name)));
-                use.disabled = !chosen.size;
-              },
-            },
-          },
+        button(
           column.label,
+          (event) => {
+            if (!chosen.delete(column.name)) chosen.set(column.name, column);
+            event.currentTarget.setAttribute("aria-pressed", String(chosen.has(column.name)));
+            use.disabled = !chosen.size;
+          },
+          { title: column.type, "aria-pressed": String(chosen.has(column.name)) },
         ),
       ),
     );

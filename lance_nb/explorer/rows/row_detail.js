@@ -38,7 +38,7 @@ export async function rowDetail(ctx, place, row, focus = true) {
   } catch (error) {
     ctx.detail.show({
       title,
-      content: ctx.problem(/** @type {Lnb.Failure} */ (error)),
+      content: ctx.problem(error),
       focus,
     });
   }

@@ -1,292 +1,345 @@
 // The rows: a grid over any number of them, a filter, an order, a selection, and what cells hold.
 
-import { gridEdits } from "../editing/grid_edits.js";
+import { GridEdits } from "../editing/grid_edits.js";
 import { decodePage } from "../js/columns.js";
-import { count, h, plural, setText } from "../js/dom.js";
+import { button, count, h, plural, setText } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { isWhole } from "../js/message_buffers.js";
 import { pageStore } from "../js/page_store.js";
 import { allRows, same, sameRows } from "../js/shown_rows.js";
 import { widget } from "../js/view.js";
-import { virtualGrid } from "../js/virtual_grid.js";
+import { VirtualGrid } from "../js/virtual_grid.js";
 import { markBars, selectBars } from "./bar_selection.js";
 import { cellPeek } from "./cell_peek.js";
 import { columnChooser } from "./column_chooser.js";
-import { columnProfiles } from "./column_profiles.js";
+import { ColumnProfiles } from "./column_profiles.js";
 import { exportPane } from "./export_pane.js";
-import { gridActions } from "./grid_actions.js";
+import { GridActions } from "./grid_actions.js";
+import { GridMouse } from "./grid_mouse.js";
 import { rowDetail } from "./row_detail.js";
-import { rowsBar } from "./rows_bar.js";
+import { RowsBar } from "./rows_bar.js";
 import { thumbnails } from "./thumbnails.js";
 
 const HEAD = 62;
 const EDITS_MS = 300; // the rows come first
 
-/** @param {Event} event */
-const targetOf = (event) => /** @type {Element} */ (event.target);
-
 /** ▲, and which of several columns it is. @param {Lnb.SortKey[]} order @param {number} place */
 const sortMark = (order, place) =>
   `${order[place].ascending ? "▲" : "▼"}${order.length > 1 ? place + 1 : ""}`;
 
-/** @param {HTMLElement} el @param {Lnb.Context} ctx */
-export function mountRows(el, ctx) {
-  const { asked, lens: look, selection } = ctx.rows;
-  /**
-   * @type {{error: Lnb.Card | null, whole: {rows: number, columns: number} | null,
-   *   searched: {ranked: boolean, condition: string | null} | null, found: number}}
-   */
-  const now = { error: null, whole: null, searched: null, found: 0 };
-  const rowLens = () => look;
-  let top = 0;
-  const note = h("div", { class: "lnb-grid-note" });
-  const status = h("div", { class: "lnb-grid-status" });
-  const store = pageStore(ctx.kernel, (page) => {
-    if (page) grid.learn(page);
-    grid.paint();
-  });
-  const profiles = columnProfiles(
-    ctx,
-    () => grid.paint(),
-    (passing, filter) => bar.estimate(passing, filter),
-    (words) => bar.crossed(words),
-  );
-  const thumbs = thumbnails(
-    ctx,
-    store,
-    () => grid.paint(),
-    () => grid.refill(),
-  );
-  /** @type {import("../js/grid_head.js").Titles} */
-  const titles = {
-    corner: { text: "#" },
-    parts(index) {
-      const drawn = h("span", { class: "lnb-profile", "aria-hidden": "true" });
-      // The head may show another column, or another profile, before the pointer is released.
-      /** @type {import("./grid_actions.js").Histogram | null} */
-      let pressed = null;
-      selectBars(
-        drawn,
-        () => {
-          pressed = actions.histogram(index());
-          return pressed?.profile ?? null;
-        },
-        (from, to) => actions.brush(pressed, from, to),
-        (odd) => actions.brushOdd(pressed, odd),
-        (from, to) => actions.brush(pressed, from, to, true),
-      );
-      const mark = h("i", { class: "lnb-sort", title: "sort; with Shift beside other columns" });
-      return [h("small"), drawn, mark];
-    },
-    clicked(index, event) {
-      const target = targetOf(event);
-      if (target.closest(".lnb-profile")) return;
-      if (target.closest(".lnb-sort")) actions.sort(index, event.shiftKey);
-      else if (event.shiftKey) actions.sort(index, true);
-      else if (event.ctrlKey || event.metaKey) selection.toggleColumn(index);
-      else actions.openColumn(index);
-    },
-    draw(cell, index, column) {
-      const order = asked.order ?? [];
-      const place = column ? order.findIndex((sort) => sort.column === column.raw) : -1;
-      if (place < 0) cell.removeAttribute("aria-sort");
-      else cell.setAttribute("aria-sort", order[place].ascending ? "ascending" : "descending");
-      const mark = /** @type {Element} */ (cell.querySelector(".lnb-sort"));
-      setText(mark, place < 0 ? "" : sortMark(order, place));
-      const drawn = /** @type {Lnb.Recycled} */ (cell.querySelector(".lnb-profile"));
-      const words = profiles.draw(drawn, index);
-      markBars(drawn, profiles.of(index), column ? bar.barsOf(column.raw) : null);
-      return words;
-    },
-  };
-  const grid = virtualGrid(ctx, {
-    label: "rows",
-    store,
-    titles,
-    gutter: 56,
-    head: HEAD,
-    isChosen: selection.column,
-    cell: (cell, value, column, row, index) =>
-      edits.fill(cell, column, row) ?? thumbs.fill(cell, value, column, row, index),
-    mark: (row, column) => edits.mark(row, column),
-    before: paintNote,
-    row(row) {
-      const chosen = selection.row(row);
-      const isDeleted = edits.isDeleted(row);
-      const look = `${chosen ? "lnb-chosen" : ""}${isDeleted ? " lnb-row-gone" : ""}`;
-      return { text: count(row), look, chosen, words: isDeleted ? `${row}, to be deleted` : "" };
-    },
-    painted({ first, last, from, columns }) {
-      ctx.shared.window = { offset: Math.max(0, first - 20), first_column: Math.max(0, from - 4) };
-      top = first;
-      if (columns.length) profiles.want(columns, state.numRows);
-      thumbs.want(first, last, columns);
-      paintStatus(first, last);
-      edits.seen(first, last);
-    },
-    said: (row, column) =>
-      `row ${row}, ${store.column(column)?.name ?? "column"}: ` +
-      (store.cell(row, column)?.text ?? "loading"),
-    keys: {
-      first: (event) => (event.key === "Escape" ? clearSelected() : null) ?? edits.key(event),
-      select: selectRow,
-      chooseColumn: selection.toggleColumn,
-      openRow,
-      open: (row, column) => peek.open(row, column),
-      get letters() {
-        return { ...actions.letters, ...chooser.letters };
-      },
-    },
-  });
-  const { element: scroller, body, state } = grid;
-  scroller.setAttribute("aria-multiselectable", "true");
-  const bar = rowsBar(ctx, {
-    asked,
-    lens: rowLens,
-    changed: ctx.rows.look,
-    found: (at, raw) => (at === null ? chooser.reveal(raw) : grid.moveTo(state.row, at)),
-    choose: () => chooser.open(),
-    cancel: ctx.rows.cancel,
-    brushed: (conditions, text) => profiles.brush(withSearch(conditions), text),
-  });
-  const edits = gridEdits(ctx, { grid: () => grid, store, fail: bar.fail });
-  const actions = gridActions(ctx, {
-    state,
-    store,
-    profiles,
-    bar: () => bar,
-  });
-  const chooser = columnChooser(ctx, {
-    state,
-    column: (index) => store.column(index),
-    moveTo: grid.moveTo,
-    fail: bar.fail,
-  });
-  const peek = cellPeek(ctx, scroller, {
-    columnOf: (column) => store.column(column),
-    lens: rowLens,
-    similar: actions.similar,
-    alike: actions.alike,
-    only: actions.only,
-  });
-  const keys = h(
-    "button",
-    {
-      class: "lnb-link",
-      type: "button",
-      title: "keys of the grid (?)",
-      on: { click: actions.keys },
-    },
-    "Keys",
-  );
-  const more = h(
-    "button",
-    {
-      class: "lnb-link",
-      type: "button",
-      title: "all values of the row (Shift+Enter)",
-      on: { click: () => openRow(state.row) },
-    },
-    "Whole row",
-  );
-  const exports = h(
-    "button",
-    {
-      class: "lnb-link",
-      type: "button",
-      title: "write these rows to a Parquet, CSV or Arrow file, or to a Lance dataset",
-      on: { click: () => exportPane(ctx) },
-    },
-    "Export…",
-  );
-  const copies = h(
-    "span",
-    { hidden: true },
-    "copy as ",
-    ["text", "markdown", "code"].flatMap((form) => [
-      h(
-        "button",
-        { class: "lnb-link", type: "button", on: { click: () => actions.copy(form) } },
-        form,
-      ),
-      " ",
-    ]),
-  );
-  el.append(
-    h(
+class RowsView {
+  /** @type {Lnb.Card | null} why the first rows could not be read */
+  error = null;
+  /** @type {{rows: number, columns: number} | null} of a snapshot, which keeps some of the rows */
+  whole = null;
+  /** @type {{ranked: boolean, condition: string | null} | null} the words that are searched for */
+  searched = null;
+  numFound = 0; // columns of a search in what is shown
+  top = 0; // the first row in sight
+  note = h("div", { class: "lnb-grid-note" });
+  status = h("div", { class: "lnb-grid-status" });
+
+  /** @param {HTMLElement} el @param {Lnb.Context} ctx */
+  constructor(el, ctx) {
+    this.ctx = ctx;
+    this.selection = ctx.rows.selection;
+    this.store = pageStore(ctx.kernel, (page) => {
+      if (page) this.grid.learn(page);
+      this.grid.paint();
+    });
+    this.profiles = new ColumnProfiles(
+      ctx,
+      () => this.grid.paint(),
+      (passing, filter) => this.bar.estimate(passing, filter),
+      (words) => this.bar.crossed(words),
+    );
+    this.thumbs = thumbnails(
+      ctx,
+      this.store,
+      () => this.grid.paint(),
+      () => this.grid.refill(),
+    );
+    this.grid = this.makeGrid();
+    const { state, moveTo } = this.grid;
+    this.state = state;
+    const fail = (/** @type {Lnb.Failure} */ error) => this.bar.fail(error);
+    this.bar = new RowsBar(ctx, {
+      asked: ctx.rows.asked,
+      lens: () => ctx.rows.lens,
+      changed: ctx.rows.look,
+      cancel: ctx.rows.cancel,
+      found: (at, raw) => (at === null ? this.chooser.reveal(raw) : moveTo(state.row, at)),
+      choose: () => this.chooser.open(),
+      brushed: (conditions, text) => this.profiles.brush(this.withSearch(conditions), text),
+    });
+    this.edits = new GridEdits(ctx, { grid: () => this.grid, store: this.store, fail });
+    this.actions = new GridActions(ctx, {
+      state,
+      store: this.store,
+      profiles: this.profiles,
+      bar: () => this.bar,
+    });
+    const column = (/** @type {number} */ index) => this.store.column(index);
+    this.chooser = columnChooser(ctx, { state, column, moveTo, fail });
+    this.peek = cellPeek(ctx, this.grid.element, {
+      columnOf: column,
+      lens: () => ctx.rows.lens,
+      similar: (row, index) => this.actions.similar(row, index),
+      alike: (row, index) => this.actions.alike(row, index),
+      only: (row, index) => this.actions.only(row, index),
+    });
+    new GridMouse(ctx, {
+      grid: this.grid,
+      edits: this.edits,
+      clear: () => this.clear(),
+      selectRow: this.selectRow,
+      open: this.peek.open,
+    });
+    this.copies = h(
+      "span",
+      { hidden: true },
+      "copy as ",
+      ["text", "markdown", "code"].flatMap((form) => [
+        button(form, () => this.actions.copy(form), { class: "lnb-link" }),
+        " ",
+      ]),
+    );
+    el.append(this.page());
+    this.follow();
+  }
+
+  page() {
+    const link = { class: "lnb-link" };
+    const foot = h(
+      "div",
+      { class: "lnb-grid-foot" },
+      this.status,
+      this.copies,
+      button("Export…", () => exportPane(this.ctx), {
+        ...link,
+        title: "write these rows to a Parquet, CSV or Arrow file, or to a Lance dataset",
+      }),
+      this.thumbs.toggle,
+      this.edits.button,
+      button("Keys", () => this.actions.keys(), { ...link, title: "keys of the grid (?)" }),
+      button("Whole row", () => this.openRow(this.state.row), {
+        ...link,
+        title: "all values of the row (Shift+Enter)",
+      }),
+    );
+    return h(
       "div",
       { class: "lnb-rows" },
-      bar.element,
-      h("div", { class: "lnb-grid-place" }, scroller, note),
-      edits.bar,
-      h(
-        "div",
-        { class: "lnb-grid-foot" },
-        status,
-        copies,
-        exports,
-        thumbs.toggle,
-        edits.button,
-        keys,
-        more,
-      ),
-      peek.element,
-    ),
-  );
-
-  function paintNote() {
-    const failure = store.failure ?? now.error;
-    note.replaceChildren(
-      ...(failure
-        ? [errorCard(failure)]
-        : !state.numRows
-          ? [
-              h(
-                "p",
-                { class: "lnb-empty" },
-                asked.search
-                  ? "No row has these words."
-                  : look.filter
-                    ? "No row passes the filter."
-                    : "This version has no rows.",
-              ),
-            ]
-          : []),
+      this.bar.element,
+      h("div", { class: "lnb-grid-place" }, this.grid.element, this.note),
+      this.edits.bar,
+      foot,
+      this.peek.element,
     );
-    if (note.hidden === Boolean(note.firstChild)) note.hidden = !note.firstChild;
+  }
+
+  follow() {
+    const { ctx, state } = this;
+    ctx.describe("rows", () => ({ ...ctx.rows.lens, row: this.top }));
+    ctx.onClose(
+      ctx.rows.on({
+        busy: (done, total) => this.bar.busy(done, total),
+        shown: (rows) => this.begin(rows),
+        failed: (error) => this.bar.fail(error),
+        selected: this.grid.paint,
+        held: ({ row, words }) => {
+          this.bar.note(words);
+          if (row !== null) this.grid.moveTo(row, state.column);
+          if (words) ctx.announce(words);
+        },
+      }),
+    );
+    // Nobody went to the first row: it is where a grid begins.
+    ctx.rows.followRow(() => state.row || null);
+    const { branch, version, rows: part } = ctx.screen();
+    if (part) this.begin({ place: { branch, version }, result: null, before: null, part });
+  }
+
+  shown() {
+    this.edits.look();
+  }
+
+  /**
+   * Come from elsewhere: to a row, or to the rows that pass a filter.
+   * @param {{row?: number, filter?: string}} target
+   */
+  open({ row, filter }) {
+    if (filter !== undefined) this.bar.set(filter);
+    if (row === undefined) return;
+    this.grid.moveTo(row, this.state.column);
+    this.grid.element.focus({ preventScroll: true });
+  }
+
+  makeGrid() {
+    const view = this;
+    const grid = new VirtualGrid(this.ctx, {
+      label: "rows",
+      store: this.store,
+      titles: this.titles(),
+      gutter: 56,
+      head: HEAD,
+      isChosen: this.selection.column,
+      cell: (cell, value, column, row, index) =>
+        this.edits.fill(cell, column, row) ?? this.thumbs.fill(cell, value, column, row, index),
+      mark: (row, column) => this.edits.mark(row, column),
+      before: () => this.paintNote(),
+      row: (row) => {
+        const chosen = this.selection.row(row);
+        const isDeleted = this.edits.isDeleted(row);
+        const look = `${chosen ? "lnb-chosen" : ""}${isDeleted ? " lnb-row-gone" : ""}`;
+        return { text: count(row), look, chosen, words: isDeleted ? `${row}, to be deleted` : "" };
+      },
+      painted: (span) => this.painted(span),
+      said: (row, column) =>
+        `row ${row}, ${this.store.column(column)?.name ?? "column"}: ` +
+        (this.store.cell(row, column)?.text ?? "loading"),
+      keys: {
+        first: (event) =>
+          (event.key === "Escape" ? this.clearSelected() : null) ?? this.edits.key(event),
+        select: this.selectRow,
+        chooseColumn: this.selection.toggleColumn,
+        openRow: (row) => this.openRow(row),
+        open: (row, column) => this.peek.open(row, column),
+        get letters() {
+          return { ...view.actions.letters, ...view.chooser.letters };
+        },
+      },
+    });
+    grid.element.setAttribute("aria-multiselectable", "true");
+    return grid;
+  }
+
+  /**
+   * What the head of the grid has of each column.
+   * @returns {import("../js/grid_head.js").Titles}
+   */
+  titles() {
+    return {
+      corner: { text: "#" },
+      parts: (index) => {
+        const mark = h("i", { class: "lnb-sort", title: "sort; with Shift beside other columns" });
+        return [h("small"), this.histogram(index), mark];
+      },
+      clicked: (index, event) => {
+        const target = /** @type {Element} */ (event.target);
+        if (target.closest(".lnb-profile")) return;
+        if (target.closest(".lnb-sort")) this.actions.sort(index, event.shiftKey);
+        else if (event.shiftKey) this.actions.sort(index, true);
+        else if (event.ctrlKey || event.metaKey) this.selection.toggleColumn(index);
+        else this.actions.openColumn(index);
+      },
+      draw: (cell, index, column) => {
+        const order = this.ctx.rows.asked.order ?? [];
+        const place = column ? order.findIndex((sort) => sort.column === column.raw) : -1;
+        if (place < 0) cell.removeAttribute("aria-sort");
+        else cell.setAttribute("aria-sort", order[place].ascending ? "ascending" : "descending");
+        const mark = /** @type {Element} */ (cell.querySelector(".lnb-sort"));
+        setText(mark, place < 0 ? "" : sortMark(order, place));
+        const drawn = /** @type {Lnb.Recycled} */ (cell.querySelector(".lnb-profile"));
+        const words = this.profiles.draw(drawn, index);
+        markBars(drawn, this.profiles.of(index), column ? this.bar.barsOf(column.raw) : null);
+        return words;
+      },
+    };
+  }
+
+  /** The place of a histogram, whose bars can be selected. @param {() => number} index */
+  histogram(index) {
+    const drawn = h("span", { class: "lnb-profile", "aria-hidden": "true" });
+    // The head may show another column, or another profile, before the pointer is released.
+    /** @type {import("./grid_actions.js").Histogram | null} */
+    let pressed = null;
+    selectBars(
+      drawn,
+      () => {
+        pressed = this.actions.histogram(index());
+        return pressed?.profile ?? null;
+      },
+      (from, to) => this.actions.brush(pressed, from, to),
+      (odd) => this.actions.brushOdd(pressed, odd),
+      (from, to) => this.actions.brush(pressed, from, to, true),
+    );
+    return drawn;
+  }
+
+  paintNote() {
+    const failure = this.store.failure ?? this.error;
+    const { search } = this.ctx.rows.asked;
+    const isFiltered = this.ctx.rows.lens.filter;
+    const emptyWords = search
+      ? "No row has these words."
+      : isFiltered
+        ? "No row passes the filter."
+        : "This version has no rows.";
+    this.note.replaceChildren();
+    if (failure) this.note.append(errorCard(failure));
+    else if (!this.state.numRows) this.note.append(h("p", { class: "lnb-empty" }, emptyWords));
+    if (this.note.hidden === Boolean(this.note.firstChild))
+      this.note.hidden = !this.note.firstChild;
+  }
+
+  /**
+   * The grid was painted.
+   * @param {{first: number, last: number, from: number, columns: number[]}} span
+   */
+  painted({ first, last, from, columns }) {
+    this.ctx.shared.window = {
+      offset: Math.max(0, first - 20),
+      first_column: Math.max(0, from - 4),
+    };
+    this.top = first;
+    if (columns.length) this.profiles.want(columns, this.state.numRows);
+    this.thumbs.want(first, last, columns);
+    this.paintStatus(first, last);
+    this.edits.seen(first, last);
   }
 
   /** @param {number} first @param {number} last */
-  function paintStatus(first, last) {
-    const span = `rows ${count(first)} – ${count(Math.max(first, last - 1))}`;
-    const whole = now.whole ? ` kept of ${count(now.whole.rows)}` : "";
-    const range = `${span} of ${count(state.numRows)}${whole}`;
-    const columns = selection.columns ? ` · ${plural(selection.columns, "column")} selected` : "";
-    const chosen = `${selection.rows ? ` · ${count(selection.rows)} selected` : ""}${columns}`;
-    if (copies.hidden === selection.rows > 0) copies.hidden = !selection.rows;
-    setText(status, state.numRows ? `${range}${chosen}` : "");
+  paintStatus(first, last) {
+    const { rows, columns } = this.selection;
+    if (this.copies.hidden === rows > 0) this.copies.hidden = !rows;
+    const parts = [
+      `rows ${count(first)} – ${count(Math.max(first, last - 1))} of ${count(this.state.numRows)}`,
+      this.whole ? ` kept of ${count(this.whole.rows)}` : "",
+      rows ? ` · ${count(rows)} selected` : "",
+      columns ? ` · ${plural(columns, "column")} selected` : "",
+    ];
+    setText(this.status, this.state.numRows ? parts.join("") : "");
   }
 
-  /** @type {typeof selection.select} */
-  function selectRow(row, options) {
-    edits.clear();
-    selection.select(row, options);
+  /**
+   * @param {number} row
+   * @param {{extend?: boolean, add?: boolean, from?: number, walks?: boolean}} how
+   */
+  selectRow = (row, how) => {
+    this.edits.clear();
+    this.selection.select(row, how);
+  };
+
+  /** Select no row, no column and no block of cells. */
+  clear() {
+    this.edits.clear();
+    this.selection.clear();
   }
 
   /** What Escape does where something is selected. */
-  function clearSelected() {
-    if (!selection.rows && !selection.columns && !edits.hasBlock) return null;
+  clearSelected() {
+    if (!this.selection.rows && !this.selection.columns && !this.edits.hasBlock) return null;
     return () => {
-      edits.clear();
-      selection.clear();
-      ctx.announce("Nothing is selected");
+      this.clear();
+      this.ctx.announce("Nothing is selected");
     };
   }
 
   /** Every value of a row, in the pane beside. @param {number} row */
-  function openRow(row) {
-    if (state.numRows)
-      rowDetail(ctx, { branch: ctx.screen().branch, version: ctx.screen().version, ...look }, row);
+  openRow(row) {
+    if (this.state.numRows)
+      rowDetail(this.ctx, { ...this.ctx.place(), ...this.ctx.rows.lens }, row);
   }
 
   /**
@@ -295,11 +348,12 @@ export function mountRows(el, ctx) {
    * @param {number} position @param {number} before 1 where there is such a column
    * @param {Lnb.Near | null} near whose rows were shown
    */
-  function placeKeyboard(position, before, near) {
+  placeKeyboard(position, before, near) {
+    const { state } = this;
     state.row = 0;
     if (position > before) {
       state.column = 0;
-      grid.scrollTo({ left: 0 });
+      this.grid.scrollTo({ left: 0 });
     } else if (before > position) state.column = state.column ? state.column - 1 : (near?.at ?? 0);
   }
 
@@ -308,151 +362,56 @@ export function mountRows(el, ctx) {
    * @param {import("./column_profiles.js").Conditions} conditions
    * @returns {import("./column_profiles.js").Conditions}
    */
-  function withSearch(conditions) {
-    const condition = now.searched?.condition;
+  withSearch(conditions) {
+    const condition = this.searched?.condition;
     return condition ? [...conditions, [null, condition]] : conditions;
   }
 
-  /** @param {Lnb.RowsShown} what */
-  function begin({ place, result, before, part }) {
+  /** Show other rows. @param {Lnb.RowsShown} rows */
+  begin({ place, result, before, part }) {
+    const { asked, lens, numRows, numColumns, numFound, numPinned } = this.ctx.rows;
     // A host that loses buffers gives a page without values: the rows are asked for again.
-    const page =
-      part?.page && isWhole(part.buffers, part.num_buffers)
-        ? decodePage(part.page, part.buffers)
-        : null;
+    const hasPage = part?.page && isWhole(part.buffers, part.num_buffers);
+    const page = hasPage ? decodePage(part.page, part.buffers) : null;
     const alike =
       before !== null &&
       same(asked.choice, before.choice) &&
       asked.system === before.system &&
-      ctx.rows.numFound === now.found;
-    bar.note("");
+      numFound === this.numFound;
+    this.bar.note("");
     if (part) {
-      now.error = part.error ?? null;
-      now.whole = part.whole ?? null; // of a snapshot, which keeps some of the rows
-      scroller.classList.toggle("lnb-broken", Boolean(now.error));
+      this.error = part.error ?? null;
+      this.whole = part.whole ?? null;
+      this.grid.element.classList.toggle("lnb-broken", Boolean(this.error));
     }
     // Where only other columns are shown, the rows stay.
     const stays = before !== null && sameRows(asked, before);
-    if (before && !stays) placeKeyboard(ctx.rows.numFound, now.found, before.near);
-    now.found = ctx.rows.numFound;
-    now.searched = result?.search ?? null;
-    store.reset({ ...place, ...look }, page, { alike });
-    const chosen = Boolean(asked.near || asked.within || now.searched?.ranked);
-    profiles.reset({ ...place, ...look }, withSearch(bar.conditions()), chosen);
-    thumbs.reset({ ...place, ...look });
-    edits.reset();
-    const { numRows, numColumns } = ctx.rows;
-    grid.size(numRows, numColumns, {
+    if (before && !stays) this.placeKeyboard(numFound, this.numFound, before.near);
+    this.numFound = numFound;
+    this.searched = result?.search ?? null;
+    const rows = { ...place, ...lens };
+    this.store.reset(rows, page, { alike });
+    const chosen = Boolean(asked.near || asked.within || this.searched?.ranked);
+    this.profiles.reset(rows, this.withSearch(this.bar.conditions()), chosen);
+    this.thumbs.reset(rows);
+    this.edits.reset();
+    this.grid.size(numRows, numColumns, {
       anew: true,
-      pinned: ctx.rows.numPinned,
+      pinned: numPinned,
       gutter: Math.max(44, 18 + 8 * count(numRows).length),
     });
-    if (page) grid.learn(page);
-    setTimeout(edits.look, EDITS_MS);
-    ctx.code(result && !same(asked, allRows()) ? result.code : null);
+    if (page) this.grid.learn(page);
+    setTimeout(() => this.edits.look(), EDITS_MS);
+    this.ctx.code(result && !same(asked, allRows()) ? result.code : null);
     if (!result) return;
-    if (!stays) grid.scrollTo({ top: 0 });
-    bar.say(result);
+    if (!stays) this.grid.scrollTo({ top: 0 });
+    this.bar.say(result);
   }
+}
 
-  /** @param {Event} event @returns {Lnb.Recycled | null} */
-  const cellOf = (event) => targetOf(event).closest(".lnb-cell");
-  /** @type {{row: number, index: number} | null} */
-  let pressed = null;
-  let dragged = false; // a block of cells was selected with it
-  let held = false; // the mouse button is down in a cell
-  body.addEventListener("mousedown", (event) => {
-    if (event.button) return;
-    const cell = cellOf(event);
-    if (cell) {
-      held = true;
-      dragged = false;
-      pressed = { row: cell.lnb.row, index: cell.lnb.index };
-      if (event.shiftKey) event.preventDefault(); // it would select text
-      return;
-    }
-    if (!targetOf(event).closest(".lnb-grid-number")) return;
-    event.preventDefault(); // Shift and a click would select text
-    scroller.focus({ preventScroll: true });
-  });
-  body.addEventListener("click", (event) => {
-    const number = targetOf(event).closest(".lnb-grid-number");
-    if (number) {
-      const row = /** @type {Lnb.Recycled} */ (number.parentNode).lnb;
-      const from = state.row;
-      grid.moveTo(row, state.column); // Shift and an arrow goes on from there
-      const add = event.ctrlKey || event.metaKey;
-      return selectRow(row, { extend: event.shiftKey, add, from });
-    }
-    const cell = cellOf(event);
-    if (!cell) return;
-    const { row, index } = cell.lnb;
-    if (event.shiftKey) edits.drag(row, index);
-    else if (dragged) dragged = false;
-    else {
-      edits.clear();
-      selection.clear();
-      grid.moveTo(row, index);
-    }
-  });
-  body.addEventListener("dblclick", (event) => {
-    const cell = cellOf(event);
-    if (!cell) return;
-    const { row, index } = cell.lnb;
-    if (edits.edits) edits.open(row, index);
-    else peek.open(row, index);
-  });
-  body.addEventListener("mousemove", (event) => {
-    const cell = held && event.buttons === 1 ? cellOf(event) : null;
-    if (!cell) return;
-    const { row, index } = cell.lnb;
-    if (!dragged && pressed && row === pressed.row && index === pressed.index) return;
-    if (!dragged && pressed) {
-      edits.clear();
-      grid.moveTo(pressed.row, pressed.index);
-      getSelection()?.removeAllRanges();
-      scroller.focus({ preventScroll: true });
-    }
-    dragged = true;
-    edits.drag(row, index);
-  });
-  const release = () => {
-    held = false;
-  };
-  window.addEventListener("mouseup", release);
-  ctx.onClose(() => window.removeEventListener("mouseup", release));
-  ctx.describe("rows", () => ({ ...look, row: top }));
-  ctx.onClose(
-    ctx.rows.on({
-      busy: bar.busy,
-      shown: begin,
-      failed: bar.fail,
-      selected: grid.paint,
-      held({ row, words }) {
-        bar.note(words);
-        if (row !== null) grid.moveTo(row, state.column);
-        if (words) ctx.announce(words);
-      },
-    }),
-  );
-  // Nobody went to the first row: it is where a grid begins.
-  ctx.rows.followRow(() => state.row || null);
-  const { branch, version, rows: part } = ctx.screen();
-  if (part) begin({ place: { branch, version }, result: null, before: null, part });
-  return {
-    shown: edits.look,
-    /**
-     * Come from elsewhere: to a row, or to the rows that pass a filter.
-     * @param {{row?: number, filter?: string}} target
-     */
-    open({ row, filter }) {
-      if (filter !== undefined) bar.filter(filter);
-      if (row !== undefined) {
-        grid.moveTo(row, state.column);
-        scroller.focus({ preventScroll: true });
-      }
-    },
-  };
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
+export function mountRows(el, ctx) {
+  return new RowsView(el, ctx);
 }
 
 export default widget(mountRows, "rows of the dataset");

@@ -1,6 +1,6 @@
 // Above the grid: a filter with completion, how the rows are ordered, a finder of columns.
 
-import { count, h, plural, setText, show } from "../js/dom.js";
+import { button, count, h, plural, setText, show } from "../js/dom.js";
 import { searchBox } from "../js/search_box.js";
 import { suggestions } from "../js/suggestions.js";
 
@@ -10,113 +10,143 @@ import { suggestions } from "../js/suggestions.js";
  *   rows/row_query.py
  */
 
-/**
- * @param {Lnb.Context} ctx
- * @param {{asked: Lnb.Look, lens: () => Lnb.Args, changed: (wanted: Partial<Lnb.Look>) => void,
- *   found: (at: number | null, raw: string) => void, choose: () => void, cancel: () => void,
- *   brushed: (conditions: import("./column_profiles.js").Conditions, filter: string) => void}} grid
- *   `found(null, raw)`: a column that is hidden; `brushed`: called before the rows are asked for
- */
-export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brushed }) {
-  const filter = h("input", {
-    class: "lnb-input lnb-filter",
-    placeholder: "filter: id > 10 AND name LIKE 'a%'",
-    "aria-label": "filter of rows, SQL",
-    spellcheck: "false",
-    autocomplete: "off",
-  });
-  const filterNote = h("span", { class: "lnb-filter-said", "aria-live": "polite" });
-  const clear = h(
-    "button",
-    {
-      class: "lnb-close",
-      type: "button",
-      "aria-label": "clear the filter",
-      hidden: true,
-      on: { click: () => set("") },
-    },
-    "×",
-  );
-  const problem = h("div", { class: "lnb-filter-problem", role: "alert", hidden: true });
-  const lost = h("div", { class: "lnb-filter-lost", role: "status", hidden: true });
-  const plan = h("div", { class: "lnb-filter-plan", hidden: true });
-  const chips = h("span", { class: "lnb-brushes" });
-  const crossed = h("span", { class: "lnb-soft" });
-  const cross = h("div", { class: "lnb-filter-cross", hidden: true }, chips, crossed);
-  const find = h("input", {
-    class: "lnb-input lnb-find",
-    placeholder: "find a column…",
-    "aria-label": "find a column",
-    spellcheck: "false",
-    autocomplete: "off",
-    size: "14",
-  });
-  const system = h(
-    "button",
-    {
-      class: "lnb-button",
-      type: "button",
-      "aria-pressed": "false",
-      title: "show row id, row address, and the versions that created and last updated each row",
-      on: { click: toggle },
-    },
-    "Row ids",
-  );
-  const columns = h(
-    "button",
-    {
-      class: "lnb-button",
-      type: "button",
-      title: "choose the columns that are shown (v)",
-      on: { click: choose },
-    },
-    "Columns",
-  );
-  const stop = h(
-    "button",
-    { class: "lnb-link", type: "button", hidden: true, on: { click: cancel } },
-    "Cancel",
-  );
-  const search = searchBox({ asked, changed });
-  ctx.onScreen(({ offers }) => {
-    search.element.hidden = !offers?.includes("search");
-  });
-  const request = ctx.kernel.line();
-  const finder = suggestions(find, "columns", goTo);
-  const completion = suggestions(filter, "columns for the filter", complete, typing);
+export class RowsBar {
   /** @typedef {{where: string, bars: [number, number] | null}} Brush */
   /** @type {{base: string, by: Map<string, Brush>}} by column, and what else is in the box */
-  let brushes = { base: "", by: new Map() };
-  let estimate = "";
-  let counted = "";
-  let isBrushed = false; // a brush moves, and what passes it is estimated
+  brushes = { base: "", by: new Map() };
+  estimated = "";
+  counted = "";
+  isBrushed = false; // a brush moves, and what passes it is estimated
   /** @type {string | null} */
-  let hurried = null; // what was in the finder when Enter came before its list did
+  hurried = null; // what was in the finder when Enter came before its list did
+
+  /**
+   * @param {Lnb.Context} ctx
+   * @param {{asked: Lnb.Look, lens: () => Lnb.Args, changed: (wanted: Partial<Lnb.Look>) => void,
+   *   found: (at: number | null, raw: string) => void, choose: () => void, cancel: () => void,
+   *   brushed: (conditions: import("./column_profiles.js").Conditions, filter: string) => void
+   * }} grid
+   *   `found(null, raw)`: a column that is hidden; `brushed`: called before the rows are asked for
+   */
+  constructor(ctx, { asked, lens, changed, found, choose, cancel, brushed }) {
+    this.ctx = ctx;
+    this.asked = asked;
+    this.lens = lens;
+    this.changed = changed;
+    this.found = found;
+    this.brushed = brushed;
+    this.box = h("input", {
+      class: "lnb-input lnb-filter",
+      placeholder: "filter: id > 10 AND name LIKE 'a%'",
+      "aria-label": "filter of rows, SQL",
+      spellcheck: "false",
+      autocomplete: "off",
+    });
+    this.filterNote = h("span", { class: "lnb-filter-said", "aria-live": "polite" });
+    this.clear = button("×", () => this.set(""), {
+      class: "lnb-close",
+      "aria-label": "clear the filter",
+      hidden: true,
+    });
+    this.problem = h("div", { class: "lnb-filter-problem", role: "alert", hidden: true });
+    this.lost = h("div", { class: "lnb-filter-lost", role: "status", hidden: true });
+    this.plan = h("div", { class: "lnb-filter-plan", hidden: true });
+    this.chips = h("span", { class: "lnb-brushes" });
+    this.crossedWords = h("span", { class: "lnb-soft" });
+    this.cross = h(
+      "div",
+      { class: "lnb-filter-cross", hidden: true },
+      this.chips,
+      this.crossedWords,
+    );
+    this.find = h("input", {
+      class: "lnb-input lnb-find",
+      placeholder: "find a column…",
+      "aria-label": "find a column",
+      spellcheck: "false",
+      autocomplete: "off",
+      size: "14",
+    });
+    this.system = button("Row ids", this.toggle, {
+      "aria-pressed": "false",
+      title: "show row id, row address, and the versions that created and last updated each row",
+    });
+    this.columns = button("Columns", choose, { title: "choose the columns that are shown (v)" });
+    this.stop = button("Cancel", cancel, { class: "lnb-link", hidden: true });
+    this.search = searchBox({ asked, changed });
+    ctx.onScreen(({ offers }) => {
+      this.search.element.hidden = !offers?.includes("search");
+    });
+    this.request = ctx.kernel.line();
+    this.finder = suggestions(this.find, "columns", this.goTo);
+    this.completion = suggestions(this.box, "columns for the filter", this.complete, this.typing);
+    this.box.addEventListener("input", () => this.ask(this.box, this.typing(), this.completion));
+    this.box.addEventListener("keydown", (event) => {
+      event.stopPropagation();
+      if (event.key === "Enter" && !this.completion.list.hidden && !this.completion.moved())
+        this.completion.offer([]); // Enter applies unless a line was chosen
+      if (this.completion.key(event)) return;
+      if (event.key === "Enter") this.apply();
+      if (event.key === "Escape" && this.box.value) {
+        event.preventDefault();
+        this.set("");
+      }
+    });
+    this.find.addEventListener("input", () => {
+      this.hurried = null;
+      this.ask(this.find, this.find.value.trim(), this.finder);
+    });
+    this.find.addEventListener("keydown", (event) => {
+      event.stopPropagation();
+      if (this.finder.key(event) || event.key !== "Enter" || !this.find.value.trim()) return;
+      this.hurried = this.find.value.trim();
+      this.ask(this.find, this.hurried, this.finder);
+    });
+    this.element = h(
+      "div",
+      { class: "lnb-rows-bar" },
+      h(
+        "div",
+        { class: "lnb-rows-tools" },
+        this.search.element,
+        h("span", { class: "lnb-filter-box" }, this.box, this.completion.list, this.clear),
+        this.filterNote,
+        this.stop,
+        h("span", { class: "lnb-find-box" }, this.find, this.finder.list),
+        this.columns,
+        this.system,
+      ),
+      this.problem,
+      this.lost,
+      this.cross,
+      this.plan,
+    );
+  }
 
   /** @param {string} text */
-  function set(text) {
-    filter.value = text;
-    apply();
+  set(text) {
+    this.box.value = text;
+    this.apply();
   }
 
   /** Apply what is written in the box; what brushes put there before is text from now on. */
-  function apply() {
-    brushes = { base: filter.value.trim(), by: new Map() };
-    send();
+  apply() {
+    this.brushes = { base: this.box.value.trim(), by: new Map() };
+    this.send();
   }
 
-  function send() {
-    const text = filter.value.trim();
-    clear.hidden = !text;
-    problem.hidden = true;
-    isBrushed = false;
-    paintBrushes();
-    brushed(conditions(), text);
-    changed({ filter: text || null });
+  send() {
+    const text = this.box.value.trim();
+    this.clear.hidden = !text;
+    this.problem.hidden = true;
+    this.isBrushed = false;
+    this.paintBrushes();
+    this.brushed(this.conditionsOf(), text);
+    this.changed({ filter: text || null });
   }
 
   /** What the filter is made of, by the column that a condition was chosen in. */
-  function conditions({ base, by } = brushes) {
+  conditionsOf({ base, by } = this.brushes) {
     /** @type {import("./column_profiles.js").Conditions} */
     const parts = base ? [[null, base]] : [];
     for (const [column, { where }] of by) parts.push([column, where]);
@@ -129,271 +159,114 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
    * @param {string} column @param {string | null} where
    * @param {{bars?: [number, number] | null, moves?: boolean}} [how] the bars of its histogram
    */
-  function brush(column, where, { bars = null, moves = false } = {}) {
-    if (filter.value.trim() !== written()) brushes = { base: filter.value.trim(), by: new Map() };
-    const next = { base: brushes.base, by: new Map(brushes.by) };
+  brush(column, where, { bars = null, moves = false } = {}) {
+    if (this.box.value.trim() !== this.written())
+      this.brushes = { base: this.box.value.trim(), by: new Map() };
+    const next = { base: this.brushes.base, by: new Map(this.brushes.by) };
     const before = next.by.get(column);
-    isBrushed = moves;
+    this.isBrushed = moves;
     const again = !moves && before?.bars && bars && String(before.bars) === String(bars);
     if (where && !again) next.by.set(column, { where, bars });
     else next.by.delete(column);
-    if (moves) return brushed(conditions(next), written(next));
-    brushes = next;
-    filter.value = written();
-    return send();
+    if (moves) return this.brushed(this.conditionsOf(next), this.written(next));
+    this.brushes = next;
+    this.box.value = this.written();
+    return this.send();
   }
 
-  function written({ base, by } = brushes) {
+  written({ base, by } = this.brushes) {
     const own = base && by.size && /\bor\b/i.test(base) ? `(${base})` : base;
     return [own, ...[...by.values()].map(({ where }) => where)].filter(Boolean).join(" AND ");
   }
 
   /** Each condition that was chosen in a histogram, with a button that takes it away. */
-  function paintBrushes() {
-    const { by } = brushes;
+  paintBrushes() {
+    const { by } = this.brushes;
     show(
-      chips,
+      this.chips,
       [...by].map(([column, { where }]) =>
-        h(
-          "button",
+        button(
+          [h("code", {}, where), h("i", { "aria-hidden": "true" }, "×")],
+          () => this.brush(column, null),
           {
             class: "lnb-brush-chip",
-            type: "button",
             title: `${where}\nclear this condition`,
             "aria-label": `clear the condition ${where}`,
-            on: { click: () => brush(column, null) },
           },
-          h("code", {}, where),
-          h("i", { "aria-hidden": "true" }, "×"),
         ),
       ),
     );
-    paintCrossed(filter.value.trim() ? (crossed.textContent ?? "") : "");
+    this.crossed(this.box.value.trim() ? (this.crossedWords.textContent ?? "") : "");
   }
 
   /** @param {string} words */
-  function paintCrossed(words) {
-    crossed.textContent = words;
-    cross.hidden = !brushes.by.size && !words;
+  crossed(words) {
+    this.crossedWords.textContent = words;
+    this.cross.hidden = !this.brushes.by.size && !words;
   }
 
-  function toggle() {
-    changed({ system: !asked.system });
-  }
+  toggle = () => {
+    this.changed({ system: !this.asked.system });
+  };
 
   /** The name that is being typed where the caret stands. */
-  function typing() {
-    const before = filter.value.slice(0, filter.selectionStart ?? 0);
+  typing = () => {
+    const before = this.box.value.slice(0, this.box.selectionStart ?? 0);
     if ((before.split("'").length - 1) % 2) return ""; // within a text
     return /[A-Za-z_][\w.]*$/.exec(before)?.[0] ?? "";
-  }
+  };
 
   /** @param {Lnb.Json} line */
-  function complete(line) {
-    const position = filter.selectionStart ?? 0;
-    const from = position - typing().length;
-    filter.setRangeText(`${line.sql} `, from, position, "end");
-  }
+  complete = (line) => {
+    const position = this.box.selectionStart ?? 0;
+    const from = position - this.typing().length;
+    this.box.setRangeText(`${line.sql} `, from, position, "end");
+  };
 
   /**
    * Show a column; the box is empty again, it does not hold anything back.
    * @param {Lnb.Json} line
    */
-  function goTo(line) {
-    find.value = "";
-    hurried = null;
-    found(line.at, line.raw);
-  }
+  goTo = (line) => {
+    this.find.value = "";
+    this.hurried = null;
+    this.found(line.at, line.raw);
+  };
 
   /** @param {Suggestions} list @param {Lnb.Json[]} columns */
-  function offer(list, columns) {
-    if (list === finder && columns.length && hurried === find.value.trim()) goTo(columns[0]);
+  offer(list, columns) {
+    if (list === this.finder && columns.length && this.hurried === this.find.value.trim())
+      this.goTo(columns[0]);
     else list.offer(columns);
   }
 
   /** @param {HTMLInputElement} input @param {string} text @param {Suggestions} list */
-  function ask(input, text, list) {
-    const { branch, version } = ctx.screen();
-    if (!text || ctx.kernel.state === "static") return list.offer([]);
-    const now = () => (input === find ? find.value.trim() : typing());
-    return request(
+  ask(input, text, list) {
+    if (!text || this.ctx.kernel.state === "static") return list.offer([]);
+    const now = () => (input === this.find ? this.find.value.trim() : this.typing());
+    return this.request(
       "rows.columns",
-      { branch, version, text, ...lens() },
-      ({ result }) => text === now() && offer(list, result.columns),
+      { ...this.ctx.place(), text, ...this.lens() },
+      ({ result }) => text === now() && this.offer(list, result.columns),
       () => list.offer([]),
     );
   }
 
-  filter.addEventListener("input", () => ask(filter, typing(), completion));
-  filter.addEventListener("keydown", (event) => {
-    event.stopPropagation();
-    if (event.key === "Enter" && !completion.list.hidden && !completion.moved())
-      completion.offer([]); // Enter applies unless a line was chosen
-    if (completion.key(event)) return;
-    if (event.key === "Enter") apply();
-    if (event.key === "Escape" && filter.value) {
-      event.preventDefault();
-      set("");
-    }
-  });
-  find.addEventListener("input", () => {
-    hurried = null;
-    ask(find, find.value.trim(), finder);
-  });
-  find.addEventListener("keydown", (event) => {
-    event.stopPropagation();
-    if (finder.key(event) || event.key !== "Enter" || !find.value.trim()) return;
-    hurried = find.value.trim();
-    ask(find, hurried, finder);
-  });
-
-  return {
-    element: h(
-      "div",
-      { class: "lnb-rows-bar" },
-      h(
-        "div",
-        { class: "lnb-rows-tools" },
-        search.element,
-        h("span", { class: "lnb-filter-box" }, filter, completion.list, clear),
-        filterNote,
-        stop,
-        h("span", { class: "lnb-find-box" }, find, finder.list),
-        columns,
-        system,
-      ),
-      problem,
-      lost,
-      cross,
-      plan,
-    ),
-    filter: set,
-    search,
-    brush,
-    /** What the filter shown is made of. */
-    conditions() {
-      if (asked.filter === (written() || null)) return conditions();
-      return asked.filter ? conditions({ base: asked.filter, by: new Map() }) : [];
-    },
-    /** The bars of a column that were chosen. @param {string} column */
-    barsOf: (column) => brushes.by.get(column)?.bars ?? null,
-    /** Show the profiles of the filter once more, after a brush was given up. */
-    settle() {
-      isBrushed = false;
-      estimate = "";
-      filterNote.textContent = counted;
-      brushed(conditions(), written());
-    },
-    /** Say what the histograms are of. @param {string} words */
-    crossed: paintCrossed,
-    /**
-     * Say about how many rows pass a filter, as long as they are not counted.
-     * @param {import("./column_profiles.js").Passing} passing @param {string} text
-     */
-    estimate({ sampled, passing, num_rows: rows }, text) {
-      if (stop.hidden && (lens().filter ?? "") === text) return;
-      const about = Math.round((rows * passing) / Math.max(1, sampled));
-      const digits = 10 ** Math.max(0, String(about).length - 3);
-      estimate = `about ${count(Math.round(about / digits) * digits)} pass, by a sample`;
-      filterNote.textContent = estimate;
-    },
-    /** Put the keyboard in the filter. */
-    focus: () => filter.focus(),
-    /** Say what became of the rows that were selected. @param {string} words */
-    note(words) {
-      lost.textContent = words;
-      lost.hidden = !words;
-    },
-    /**
-     * Say that rows are looked for, and how far that is.
-     * @param {number} done @param {number} total
-     */
-    busy(done, total) {
-      const far = total ? `${Math.floor((100 * done) / total)} %` : "…";
-      filterNote.textContent = estimate ? `${estimate} · ${far}` : far;
-      stop.hidden = false;
-    },
-    /**
-     * Say what is shown now: `{num_rows, num_columns, words, reads, search}`.
-     * @param {{num_rows: number, num_columns: number, words: string, reads: Reads | null,
-     *   index?: Lnb.Args | null, search: {columns: {raw: string, name: string}[]} | null}} result
-     *   `index`: what a card needs to build the index that was missing
-     */
-    say({ num_rows: numRows, num_columns: numColumns, words, reads, search: searched, index }) {
-      search.follow();
-      stop.hidden = true;
-      problem.hidden = true;
-      if (!isBrushed) estimate = "";
-      system.setAttribute("aria-pressed", String(asked.system));
-      setText(columns, asked.choice?.shown ? `${plural(numColumns, "column")}` : "Columns");
-      columns.setAttribute("aria-pressed", String(Boolean(asked.choice)));
-      counted = asked.filter && !asked.near ? `${count(numRows)} pass` : "";
-      filterNote.textContent = estimate || counted;
-      const other = asked.order || asked.near || asked.within;
-      const back = other
-        ? h(
-            "button",
-            {
-              class: "lnb-link",
-              type: "button",
-              on: { click: () => changed({ order: null, near: null, within: null }) },
-            },
-            asked.near || asked.within ? "Back to all rows" : "Unsorted",
-          )
-        : null;
-      show(
-        plan,
-        asked.within ? h("span", {}, asked.within.label) : null,
-        words ? h("span", {}, words) : null,
-        asked.near && nearTools(asked.near),
-        searched && search.tools(searched.columns),
-        index && buildTools(index),
-        back,
-        reads ? h("span", {}, readWords(reads)) : null,
-      );
-      plan.hidden = !plan.firstChild;
-    },
-    /** Say what is wrong; what was shown stays. @param {Lnb.Failure} error */
-    fail(error) {
-      stop.hidden = true;
-      problem.hidden = false;
-      isBrushed = false;
-      estimate = "";
-      filterNote.textContent = "";
-      const still =
-        asked.filter && asked.filter !== filter.value.trim()
-          ? h("span", {}, "Still shown: ", h("code", {}, asked.filter))
-          : null;
-      show(
-        problem,
-        h("b", {}, error.card?.title ?? "The filter cannot be used"),
-        h("span", {}, error.message),
-        still,
-      );
-    },
-  };
-
   /** Offer a card that builds an index. @param {Lnb.Args} index */
-  function buildTools(index) {
-    if (!ctx.has("stage")) return null;
+  buildTools(index) {
+    if (!this.ctx.has("stage")) return null;
     const card = { verb: "index", ...index };
-    return h(
-      "button",
-      {
-        class: "lnb-link",
-        type: "button",
-        title: "stage the building of an index; its card says what it costs",
-        on: { click: () => ctx.go("stage", { card }) },
-      },
-      "Build an index…",
-    );
+    return button("Build an index…", () => this.ctx.go("stage", { card }), {
+      class: "lnb-link",
+      title: "stage the building of an index; its card says what it costs",
+    });
   }
 
   /** @param {Lnb.Near} near */
-  function nearTools(near) {
+  nearTools(near) {
     /** @returns {void} */
     const change = () =>
-      changed({
+      this.changed({
         near: {
           ...near,
           k: Math.max(1, Math.min(1000, Math.round(Number(k.value)) || 10)),
@@ -434,31 +307,128 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
         h("option", { value: "exact", selected: Boolean(near.exact) }, "exact"),
       ],
     );
-    const recall = h(
-      "button",
-      {
-        class: "lnb-link",
-        type: "button",
-        title: "compare what the index finds with an exact search",
-        on: { click: () => compareIndex(near) },
-      },
-      "Recall",
-    );
+    const recall = button("Recall", () => this.compareIndex(near), {
+      class: "lnb-link",
+      title: "compare what the index finds with an exact search",
+    });
     const to = `to row ${near.row} by ${near.column}`;
     return h("span", { class: "lnb-near" }, to, k, metric, method, recall);
   }
 
   /** @param {Lnb.Near} near */
-  async function compareIndex(near) {
-    const { branch, version } = ctx.screen();
-    setText(filterNote, "comparing…");
+  async compareIndex(near) {
+    setText(this.filterNote, "comparing…");
     try {
-      const { filter } = asked;
-      const { result } = await ctx.kernel.ask("rows.recall", { branch, version, filter, near });
-      setText(filterNote, result.words);
+      const args = { ...this.ctx.place(), filter: this.asked.filter, near };
+      const { result } = await this.ctx.kernel.ask("rows.recall", args);
+      setText(this.filterNote, result.words);
     } catch (error) {
-      setText(filterNote, /** @type {Lnb.Failure} */ (error).message);
+      setText(this.filterNote, /** @type {Lnb.Failure} */ (error).message);
     }
+  }
+
+  /** What the filter shown is made of. */
+  conditions() {
+    if (this.asked.filter === (this.written() || null)) return this.conditionsOf();
+    return this.asked.filter ? this.conditionsOf({ base: this.asked.filter, by: new Map() }) : [];
+  }
+
+  /** The bars of a column that were chosen. @param {string} column */
+  barsOf = (column) => this.brushes.by.get(column)?.bars ?? null;
+
+  /** Show the profiles of the filter once more, after a brush was given up. */
+  settle() {
+    this.isBrushed = false;
+    this.estimated = "";
+    this.filterNote.textContent = this.counted;
+    this.brushed(this.conditionsOf(), this.written());
+  }
+
+  /**
+   * Say about how many rows pass a filter, as long as they are not counted.
+   * @param {import("./column_profiles.js").Passing} passing @param {string} text
+   */
+  estimate({ sampled, passing, num_rows: rows }, text) {
+    if (this.stop.hidden && (this.lens().filter ?? "") === text) return;
+    const about = Math.round((rows * passing) / Math.max(1, sampled));
+    const digits = 10 ** Math.max(0, String(about).length - 3);
+    this.estimated = `about ${count(Math.round(about / digits) * digits)} pass, by a sample`;
+    this.filterNote.textContent = this.estimated;
+  }
+
+  /** Put the keyboard in the filter. */
+  focus = () => this.box.focus();
+
+  /** Say what became of the rows that were selected. @param {string} words */
+  note(words) {
+    this.lost.textContent = words;
+    this.lost.hidden = !words;
+  }
+
+  /**
+   * Say that rows are looked for, and how far that is.
+   * @param {number} done @param {number} total
+   */
+  busy(done, total) {
+    const far = total ? `${Math.floor((100 * done) / total)} %` : "…";
+    this.filterNote.textContent = this.estimated ? `${this.estimated} · ${far}` : far;
+    this.stop.hidden = false;
+  }
+
+  /**
+   * Say what is shown now: `{num_rows, num_columns, words, reads, search}`.
+   * @param {{num_rows: number, num_columns: number, words: string, reads: Reads | null,
+   *   index?: Lnb.Args | null, search: {columns: {raw: string, name: string}[]} | null}} result
+   *   `index`: what a card needs to build the index that was missing
+   */
+  say({ num_rows: numRows, num_columns: numColumns, words, reads, search: searched, index }) {
+    this.search.follow();
+    this.stop.hidden = true;
+    this.problem.hidden = true;
+    if (!this.isBrushed) this.estimated = "";
+    this.system.setAttribute("aria-pressed", String(this.asked.system));
+    setText(this.columns, this.asked.choice?.shown ? `${plural(numColumns, "column")}` : "Columns");
+    this.columns.setAttribute("aria-pressed", String(Boolean(this.asked.choice)));
+    this.counted = this.asked.filter && !this.asked.near ? `${count(numRows)} pass` : "";
+    this.filterNote.textContent = this.estimated || this.counted;
+    const other = this.asked.order || this.asked.near || this.asked.within;
+    const back = other
+      ? button(
+          this.asked.near || this.asked.within ? "Back to all rows" : "Unsorted",
+          () => this.changed({ order: null, near: null, within: null }),
+          { class: "lnb-link" },
+        )
+      : null;
+    show(
+      this.plan,
+      this.asked.within ? h("span", {}, this.asked.within.label) : null,
+      words ? h("span", {}, words) : null,
+      this.asked.near && this.nearTools(this.asked.near),
+      searched && this.search.tools(searched.columns),
+      index && this.buildTools(index),
+      back,
+      reads ? h("span", {}, readWords(reads)) : null,
+    );
+    this.plan.hidden = !this.plan.firstChild;
+  }
+
+  /** Say what is wrong; what was shown stays. @param {Lnb.Failure} error */
+  fail(error) {
+    this.stop.hidden = true;
+    this.problem.hidden = false;
+    this.isBrushed = false;
+    this.estimated = "";
+    this.filterNote.textContent = "";
+    const still =
+      this.asked.filter && this.asked.filter !== this.box.value.trim()
+        ? h("span", {}, "Still shown: ", h("code", {}, this.asked.filter))
+        : null;
+    show(
+      this.problem,
+      h("b", {}, error.card?.title ?? "The filter cannot be used"),
+      h("span", {}, error.message),
+      still,
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 // Small pictures in the cells of a grid: asked for when they are in sight, made small here, kept
 // few.
 
-import { h } from "../js/dom.js";
+import { button, h } from "../js/dom.js";
 import { fillCell } from "../js/grid_cell.js";
 
 const HEIGHT = 24;
@@ -23,18 +23,12 @@ const MAX_KEPT = 400;
  */
 export function thumbnails(ctx, store, changed, refill) {
   const request = ctx.kernel.line({ quiet: true });
-  const toggle = h(
-    "button",
-    {
-      class: "lnb-link",
-      type: "button",
-      "aria-pressed": "true",
-      title: "show small pictures in cells",
-      hidden: true,
-      on: { click: flip },
-    },
-    "Pictures",
-  );
+  const toggle = button("Pictures", flip, {
+    class: "lnb-link",
+    "aria-pressed": "true",
+    title: "show small pictures in cells",
+    hidden: true,
+  });
   /**
    * @type {Map<string, ImageBitmap | null>} by "row:column" a small picture, or null where there is
    *   none
