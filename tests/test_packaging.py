@@ -126,7 +126,7 @@ def test_wheel_needs_no_optional_package(wheel: Path) -> None:
     required = {line.split(">")[0] for line in lines if "extra ==" not in line}
 
     assert required == {
-        "fsspec", "lz4", "numpy", "protobuf", "pyarrow", "pyroaring", "sqlglot",
+        "fsspec", "lazy_loader", "lz4", "numpy", "protobuf", "pyarrow", "pyroaring", "sqlglot",
         "xxhash", "zstandard",
     }  # fmt: skip
     assert headers["License-Expression"] == "Apache-2.0"

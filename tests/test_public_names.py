@@ -72,9 +72,6 @@ TAKES_ANY = {
     "LanceDataset.create_index": "parameters of the kind of index, as in pylance",
     "LanceDataset.create_index_uncommitted": "parameters of the kind of index, as in pylance",
     "LanceDataset.create_scalar_index": "parameters of the kind of index, as in pylance",
-    "LanceScanner.from_dataset": "refuses whatever it is given, as in pylance",
-    "LanceScanner.from_fragment": "refuses whatever it is given, as in pylance",
-    "LanceScanner.from_batches": "refuses whatever it is given, as in pylance",
     **{
         f"{follower}.{event}": "what later releases may tell of a fragment, as in pylance"
         for follower in (
@@ -94,13 +91,17 @@ def ours(owner: type) -> set[str]:
 
 
 def takes_any(place: str, value: object) -> list[str]:
-    """Return the place of a callable that hides arguments behind ``*args`` or ``**options``."""
+    """Return the place of a callable that hides arguments behind ``*args`` or ``**options``.
+
+    What refuses every call may hide them.
+    """
     try:
-        found = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
+        signature = inspect.signature(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return []
+    found = signature.parameters.values()
     hides = any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in found)
-    return [place] if hides else []
+    return [place] if hides and signature.return_annotation != "NoReturn" else []
 
 
 def test_signatures_show_every_argument() -> None:

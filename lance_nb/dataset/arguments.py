@@ -17,9 +17,11 @@ from pyroaring import BitMap
 
 from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError
 from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
+from lance_nb.session.session import CacheSession
 
 DEFAULT_MAX_BYTES_PER_FILE = 90 * 1024**3
 LANCE_COMMIT_MESSAGE_KEY = MESSAGE_PROPERTY
+Session = CacheSession  # its public name
 
 
 class AlterColumn(TypedDict, total=False):

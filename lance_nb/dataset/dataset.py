@@ -16,7 +16,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
-    NoReturn,
     Self,
     TypeAlias,
     TypedDict,
@@ -32,8 +31,9 @@ from lance_nb.dataset import display
 from lance_nb.dataset.fragment import LanceFragment
 from lance_nb.dataset.merge_insert import MergeInsertBuilder
 from lance_nb.dataset.refs import Branches, Tags
+from lance_nb.dataset.refused import refused, refused_property
 from lance_nb.dataset.scanner import BlobHandling, LanceScanner, ScanStatistics
-from lance_nb.dataset.scanner_builder import scan
+from lance_nb.dataset.scanner_builder import SCAN_ARGUMENTS, scan
 from lance_nb.dataset.sql import SqlQueryBuilder
 from lance_nb.dataset.stats import Inspection, LanceStats, value_counts
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
@@ -320,39 +320,7 @@ class LanceDataset(OpenedVersion):
             >>> scan.to_table()["id"].to_pylist()
             [0, 1, 2]
         """
-        arguments = {
-            "columns": columns,
-            "filter": filter,
-            "limit": limit,
-            "offset": offset,
-            "nearest": nearest,
-            "batch_size": batch_size,
-            "batch_size_bytes": batch_size_bytes,
-            "batch_readahead": batch_readahead,
-            "fragment_readahead": fragment_readahead,
-            "scan_in_order": scan_in_order,
-            "fragments": fragments,
-            "index_segments": index_segments,
-            "full_text_query": full_text_query,
-            "prefilter": prefilter,
-            "with_row_id": with_row_id,
-            "with_row_address": with_row_address,
-            "use_stats": use_stats,
-            "fast_search": fast_search,
-            "io_buffer_size": io_buffer_size,
-            "late_materialization": late_materialization,
-            "blob_handling": blob_handling,
-            "use_scalar_index": use_scalar_index,
-            "include_deleted_rows": include_deleted_rows,
-            "scan_stats_callback": scan_stats_callback,
-            "strict_batch_size": strict_batch_size,
-            "order_by": order_by,
-            "disable_scoring_autoprojection": disable_scoring_autoprojection,
-            "row_addr_allowlist": row_addr_allowlist,
-            "row_addr_blocklist": row_addr_blocklist,
-            "keep_dictionaries": keep_dictionaries,
-        }
-        return scan(self, arguments, self._default_scan_options)
+        return scan(self, locals(), self._default_scan_options)
 
     def to_table(
         self,
@@ -394,39 +362,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.to_table(["id"], filter="label = 'a'", limit=2).to_pylist()
             [{'id': 0}, {'id': 2}]
         """
-        arguments: dict[str, Any] = {
-            "columns": columns,
-            "filter": filter,
-            "limit": limit,
-            "offset": offset,
-            "nearest": nearest,
-            "batch_size": batch_size,
-            "batch_size_bytes": batch_size_bytes,
-            "batch_readahead": batch_readahead,
-            "fragment_readahead": fragment_readahead,
-            "scan_in_order": scan_in_order,
-            "fragments": fragments,
-            "index_segments": index_segments,
-            "full_text_query": full_text_query,
-            "prefilter": prefilter,
-            "with_row_id": with_row_id,
-            "with_row_address": with_row_address,
-            "use_stats": use_stats,
-            "fast_search": fast_search,
-            "io_buffer_size": io_buffer_size,
-            "late_materialization": late_materialization,
-            "blob_handling": blob_handling,
-            "use_scalar_index": use_scalar_index,
-            "include_deleted_rows": include_deleted_rows,
-            "scan_stats_callback": scan_stats_callback,
-            "strict_batch_size": strict_batch_size,
-            "order_by": order_by,
-            "disable_scoring_autoprojection": disable_scoring_autoprojection,
-            "row_addr_allowlist": row_addr_allowlist,
-            "row_addr_blocklist": row_addr_blocklist,
-            "keep_dictionaries": keep_dictionaries,
-        }
-        return scan(self, arguments, self._default_scan_options).to_table()
+        return scan(self, locals(), self._default_scan_options).to_table()
 
     def to_batches(
         self,
@@ -468,39 +404,7 @@ class LanceDataset(OpenedVersion):
             >>> [batch.num_rows for batch in ds.to_batches(["id"], batch_size=4)]
             [4, 1, 4, 1]
         """
-        arguments: dict[str, Any] = {
-            "columns": columns,
-            "filter": filter,
-            "limit": limit,
-            "offset": offset,
-            "nearest": nearest,
-            "batch_size": batch_size,
-            "batch_size_bytes": batch_size_bytes,
-            "batch_readahead": batch_readahead,
-            "fragment_readahead": fragment_readahead,
-            "scan_in_order": scan_in_order,
-            "fragments": fragments,
-            "index_segments": index_segments,
-            "full_text_query": full_text_query,
-            "prefilter": prefilter,
-            "with_row_id": with_row_id,
-            "with_row_address": with_row_address,
-            "use_stats": use_stats,
-            "fast_search": fast_search,
-            "io_buffer_size": io_buffer_size,
-            "late_materialization": late_materialization,
-            "blob_handling": blob_handling,
-            "use_scalar_index": use_scalar_index,
-            "include_deleted_rows": include_deleted_rows,
-            "scan_stats_callback": scan_stats_callback,
-            "strict_batch_size": strict_batch_size,
-            "order_by": order_by,
-            "disable_scoring_autoprojection": disable_scoring_autoprojection,
-            "row_addr_allowlist": row_addr_allowlist,
-            "row_addr_blocklist": row_addr_blocklist,
-            "keep_dictionaries": keep_dictionaries,
-        }
-        return scan(self, arguments, self._default_scan_options).to_batches()
+        return scan(self, locals(), self._default_scan_options).to_batches()
 
     def to_pandas(
         self,
@@ -564,55 +468,11 @@ class LanceDataset(OpenedVersion):
             >>> ds.to_pandas(["id"], limit=2).shape
             (2, 1)
         """
-        arguments: dict[str, Any] = {
-            "columns": columns,
-            "filter": filter,
-            "limit": limit,
-            "offset": offset,
-            "nearest": nearest,
-            "batch_size": batch_size,
-            "batch_readahead": batch_readahead,
-            "fragment_readahead": fragment_readahead,
-            "scan_in_order": scan_in_order,
-            "batch_size_bytes": batch_size_bytes,
-            "fragments": fragments,
-            "index_segments": index_segments,
-            "full_text_query": full_text_query,
-            "prefilter": prefilter,
-            "with_row_id": with_row_id,
-            "with_row_address": with_row_address,
-            "use_stats": use_stats,
-            "fast_search": fast_search,
-            "io_buffer_size": io_buffer_size,
-            "late_materialization": late_materialization,
-            "use_scalar_index": use_scalar_index,
-            "include_deleted_rows": include_deleted_rows,
-            "scan_stats_callback": scan_stats_callback,
-            "strict_batch_size": strict_batch_size,
-            "order_by": order_by,
-            "disable_scoring_autoprojection": disable_scoring_autoprojection,
-            "row_addr_allowlist": row_addr_allowlist,
-            "row_addr_blocklist": row_addr_blocklist,
-            "keep_dictionaries": keep_dictionaries,
-        }
-        options: dict[str, Any] = {
-            "blob_mode": blob_mode,
-            "memory_pool": memory_pool,
-            "categories": categories,
-            "strings_to_categorical": strings_to_categorical,
-            "zero_copy_only": zero_copy_only,
-            "integer_object_nulls": integer_object_nulls,
-            "date_as_object": date_as_object,
-            "timestamp_as_object": timestamp_as_object,
-            "use_threads": use_threads,
-            "deduplicate_objects": deduplicate_objects,
-            "ignore_metadata": ignore_metadata,
-            "safe": safe,
-            "split_blocks": split_blocks,
-            "self_destruct": self_destruct,
-            "maps_as_pydicts": maps_as_pydicts,
-            "types_mapper": types_mapper,
-            "coerce_temporal_nanoseconds": coerce_temporal_nanoseconds,
+        arguments = locals()
+        options = {
+            name: value
+            for name, value in arguments.items()
+            if name not in SCAN_ARGUMENTS and name != "self"
         }
         return scan(self, arguments, self._default_scan_options).to_pandas(**options)
 
@@ -661,38 +521,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.head(3, columns=["id"]).to_pydict()
             {'id': [0, 1, 2]}
         """
-        arguments: dict[str, Any] = {
-            "limit": num_rows,
-            "columns": columns,
-            "filter": filter,
-            "offset": offset,
-            "nearest": nearest,
-            "batch_size": batch_size,
-            "batch_size_bytes": batch_size_bytes,
-            "batch_readahead": batch_readahead,
-            "fragment_readahead": fragment_readahead,
-            "scan_in_order": scan_in_order,
-            "fragments": fragments,
-            "index_segments": index_segments,
-            "full_text_query": full_text_query,
-            "prefilter": prefilter,
-            "with_row_id": with_row_id,
-            "with_row_address": with_row_address,
-            "use_stats": use_stats,
-            "fast_search": fast_search,
-            "io_buffer_size": io_buffer_size,
-            "late_materialization": late_materialization,
-            "blob_handling": blob_handling,
-            "use_scalar_index": use_scalar_index,
-            "include_deleted_rows": include_deleted_rows,
-            "scan_stats_callback": scan_stats_callback,
-            "strict_batch_size": strict_batch_size,
-            "order_by": order_by,
-            "disable_scoring_autoprojection": disable_scoring_autoprojection,
-            "row_addr_allowlist": row_addr_allowlist,
-            "row_addr_blocklist": row_addr_blocklist,
-            "keep_dictionaries": keep_dictionaries,
-        }
+        arguments = {**locals(), "limit": num_rows}
         return scan(self, arguments, self._default_scan_options).to_table()
 
     def slice(
@@ -2530,19 +2359,11 @@ class LanceDataset(OpenedVersion):
         )
         return self
 
-    def merge_index_metadata(
-        self,
-        index_uuid: str,
-        index_type: str,
-        batch_readhead: int | None = None,
-        progress_callback: Callable[[Any], object] | None = None,
-    ) -> NoReturn:
-        """Raise NotSupportedError: segments are merged by ``merge_existing_index_segments``."""
-        raise NotSupportedError(
-            "files of parts of an index are not merged by uuid: build segments with "
-            "create_index_uncommitted, and pass them to commit_existing_index_segments, or to "
-            "merge_existing_index_segments before that"
-        )
+    merge_index_metadata = refused(
+        "files of parts of an index are not merged by uuid: build segments with "
+        "create_index_uncommitted, and pass them to commit_existing_index_segments, or to "
+        "merge_existing_index_segments before that"
+    )
 
     def create_scalar_index(
         self,
@@ -3457,58 +3278,20 @@ class LanceDataset(OpenedVersion):
 
     # --- what pyarrow's datasets have and Lance's do not ------------------------------------------
 
-    @property
-    def partition_expression(self) -> NoReturn:
-        """Raise NotSupportedError: Lance has no partitions."""
-        raise NotSupportedError("Lance datasets are not partitioned")
-
-    def join(
-        self,
-        right_dataset: Any,
-        keys: Any,
-        right_keys: Any = None,
-        join_type: str = "left outer",
-        left_suffix: str | None = None,
-        right_suffix: str | None = None,
-        coalesce_keys: bool = True,
-        use_threads: bool = True,
-    ) -> NoReturn:
-        """Raise NotSupportedError, as pylance does: join the tables of two scans."""
-        raise NotSupportedError("datasets cannot be joined; join tables: ds.to_table().join(...)")
-
-    def join_asof(
-        self,
-        right_dataset: Any,
-        on: Any,
-        by: Any,
-        tolerance: Any = None,
-        right_on: Any = None,
-        right_by: Any = None,
-    ) -> NoReturn:
-        """Raise NotSupportedError: join the tables of two scans."""
-        raise NotSupportedError(
-            "datasets cannot be joined; join tables: ds.to_table().join_asof(...)"
-        )
-
-    def sort_by(self, sorting: Any) -> NoReturn:
-        """Raise NotSupportedError: a scan sorts, with ``order_by``."""
-        raise NotSupportedError(
-            "a dataset cannot be sorted in place; sort the rows of a scan: ds.scanner(order_by=...)"
-        )
-
-    def replace_schema(self, schema: Any) -> NoReturn:
-        """Raise NotSupportedError, as pylance does: change metadata, or alter columns."""
-        raise NotSupportedError(
-            "the schema of a dataset cannot be replaced as a whole; use update_schema_metadata "
-            "and update_field_metadata for metadata, alter_columns, add_columns and drop_columns "
-            "for columns"
-        )
-
-    def filter(self, expression: Any) -> NoReturn:
-        """Raise NotSupportedError: a scan filters, with ``filter``."""
-        raise NotSupportedError(
-            "a dataset cannot be filtered itself; filter the rows of a scan: ds.scanner(filter=...)"
-        )
+    partition_expression = refused_property("Lance datasets are not partitioned")
+    join = refused("datasets cannot be joined; join tables: ds.to_table().join(...)")
+    join_asof = refused("datasets cannot be joined; join tables: ds.to_table().join_asof(...)")
+    sort_by = refused(
+        "a dataset cannot be sorted in place; sort the rows of a scan: ds.scanner(order_by=...)"
+    )
+    replace_schema = refused(
+        "the schema of a dataset cannot be replaced as a whole; use update_schema_metadata and "
+        "update_field_metadata for metadata, alter_columns, add_columns and drop_columns for "
+        "columns"
+    )
+    filter = refused(
+        "a dataset cannot be filtered itself; filter the rows of a scan: ds.scanner(filter=...)"
+    )
 
     def _at(self, session: Session, snapshot: Snapshot, *, keeps_options: bool = True) -> Self:
         """Return a handle of another version; of this dataset it has the same options."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.dataset.refused import refused_property
 from lance_nb.dataset.scanner import BlobHandling, LanceScanner
 from lance_nb.dataset.scanner_builder import scan
 from lance_nb.errors import (
     ArgumentError,
     InvalidInputError,
-    NotSupportedError,
     RowRangeError,
 )
 from lance_nb.format.fragment import DataFile, Fragment
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from lance_nb.storage.registry import StorageOptions
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
+
+FragmentMetadata = Fragment  # its public name
 
 
 class FragmentSession:
@@ -140,15 +142,10 @@ class LanceFragment:
         """
         return self._dataset.stored_schema
 
-    @property
-    def physical_schema(self) -> NoReturn:
-        """Raise NotSupportedError, as pylance does; ``schema`` is what is read."""
-        raise NotSupportedError("fragments are read with the schema of the dataset; use .schema")
-
-    @property
-    def partition_expression(self) -> NoReturn:
-        """Raise NotSupportedError: Lance has no partitions."""
-        raise NotSupportedError("Lance datasets are not partitioned")
+    physical_schema = refused_property(
+        "fragments are read with the schema of the dataset; use .schema"
+    )
+    partition_expression = refused_property("Lance datasets are not partitioned")
 
     @property
     def physical_rows(self) -> int:
@@ -243,26 +240,7 @@ class LanceFragment:
             >>> ds.get_fragment(1).scanner(columns=["id"], limit=2).to_table()["id"].to_pylist()
             [5, 6]
         """
-        arguments = {
-            "columns": columns,
-            "batch_size": batch_size,
-            "filter": filter,
-            "limit": limit,
-            "offset": offset,
-            "with_row_id": with_row_id,
-            "with_row_address": with_row_address,
-            "batch_readahead": batch_readahead,
-            "blob_handling": blob_handling,
-            "order_by": order_by,
-            "use_scalar_index": use_scalar_index,
-            "io_buffer_size": io_buffer_size,
-            "late_materialization": late_materialization,
-            "include_deleted_rows": include_deleted_rows,
-            "batch_size_bytes": batch_size_bytes,
-            "strict_batch_size": strict_batch_size,
-            "keep_dictionaries": keep_dictionaries,
-            "fragments": [self],
-        }
+        arguments = {**locals(), "fragments": [self]}
         return scan(self._dataset, arguments)
 
     def to_table(
@@ -290,24 +268,8 @@ class LanceFragment:
             >>> ds.get_fragment(1).to_table(["id"], filter="id > 7").to_pydict()
             {'id': [8, 9]}
         """
-        arguments: dict[str, Any] = {
-            "columns": columns,
-            "filter": filter,
-            "limit": limit,
-            "offset": offset,
-            "with_row_id": with_row_id,
-            "with_row_address": with_row_address,
-            "blob_handling": blob_handling,
-            "order_by": order_by,
-            "use_scalar_index": use_scalar_index,
-            "io_buffer_size": io_buffer_size,
-            "late_materialization": late_materialization,
-            "include_deleted_rows": include_deleted_rows,
-            "batch_size_bytes": batch_size_bytes,
-            "strict_batch_size": strict_batch_size,
-            "keep_dictionaries": keep_dictionaries,
-        }
-        return self.scanner(**arguments).to_table()
+        arguments = {**locals(), "fragments": [self]}
+        return scan(self._dataset, arguments).to_table()
 
     def to_batches(
         self,
@@ -336,26 +298,8 @@ class LanceFragment:
             >>> [batch.num_rows for batch in ds.get_fragment(1).to_batches(["id"], batch_size=3)]
             [3, 2]
         """
-        arguments: dict[str, Any] = {
-            "columns": columns,
-            "batch_size": batch_size,
-            "filter": filter,
-            "limit": limit,
-            "offset": offset,
-            "with_row_id": with_row_id,
-            "with_row_address": with_row_address,
-            "batch_readahead": batch_readahead,
-            "blob_handling": blob_handling,
-            "order_by": order_by,
-            "use_scalar_index": use_scalar_index,
-            "io_buffer_size": io_buffer_size,
-            "late_materialization": late_materialization,
-            "include_deleted_rows": include_deleted_rows,
-            "batch_size_bytes": batch_size_bytes,
-            "strict_batch_size": strict_batch_size,
-            "keep_dictionaries": keep_dictionaries,
-        }
-        return self.scanner(**arguments).to_batches()
+        arguments = {**locals(), "fragments": [self]}
+        return scan(self._dataset, arguments).to_batches()
 
     def take(
         self,
@@ -540,26 +484,8 @@ class LanceFragment:
             >>> ds.get_fragment(1).head(2, columns=["id"]).to_pydict()
             {'id': [5, 6]}
         """
-        arguments: dict[str, Any] = {
-            "limit": num_rows,
-            "columns": columns,
-            "batch_size": batch_size,
-            "filter": filter,
-            "offset": offset,
-            "with_row_id": with_row_id,
-            "with_row_address": with_row_address,
-            "batch_readahead": batch_readahead,
-            "blob_handling": blob_handling,
-            "order_by": order_by,
-            "use_scalar_index": use_scalar_index,
-            "io_buffer_size": io_buffer_size,
-            "late_materialization": late_materialization,
-            "include_deleted_rows": include_deleted_rows,
-            "batch_size_bytes": batch_size_bytes,
-            "strict_batch_size": strict_batch_size,
-            "keep_dictionaries": keep_dictionaries,
-        }
-        return self.scanner(**arguments).to_table()
+        arguments = {**locals(), "limit": num_rows, "fragments": [self]}
+        return scan(self._dataset, arguments).to_table()
 
     # --- steps of a distributed write: fragments out, committed by LanceDataset.commit -----------
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.dataset.refused import refused
+from lance_nb.errors import InvalidInputError
 from lance_nb.format.blob_fields import BLOB_KEY, BLOB_V2_EXTENSION
 from lance_nb.session.opened import OpenedVersion
 from lance_nb.storage import meter
@@ -202,28 +203,12 @@ class LanceScanner:
             >>> ds.scanner(columns=["id"], limit=2).to_pandas().shape
             (2, 1)
         """
+        options = locals()
+        del options["self"], options["blob_mode"]
         if blob_mode not in BLOB_MODES:
             raise InvalidInputError(
                 f"blob_mode must be one of {', '.join(BLOB_MODES)}, not {blob_mode}"
             )
-        options: dict[str, Any] = {
-            "memory_pool": memory_pool,
-            "categories": categories,
-            "strings_to_categorical": strings_to_categorical,
-            "zero_copy_only": zero_copy_only,
-            "integer_object_nulls": integer_object_nulls,
-            "date_as_object": date_as_object,
-            "timestamp_as_object": timestamp_as_object,
-            "use_threads": use_threads,
-            "deduplicate_objects": deduplicate_objects,
-            "ignore_metadata": ignore_metadata,
-            "safe": safe,
-            "split_blocks": split_blocks,
-            "self_destruct": self_destruct,
-            "maps_as_pydicts": maps_as_pydicts,
-            "types_mapper": types_mapper,
-            "coerce_temporal_nanoseconds": coerce_temporal_nanoseconds,
-        }
         if self._options.blob_payloads or blob_mode == "descriptions":
             return self.to_table().to_pandas(**options)
         if not self._shows_blobs():
@@ -246,23 +231,12 @@ class LanceScanner:
             BLOB_KEY.encode() in (field.metadata or {}) for field in self.projected_schema
         ) or any(field.extension_name == BLOB_V2_EXTENSION for field in schema.walk())
 
-    @staticmethod
-    def from_dataset(*_args: Any, **_options: Any) -> NoReturn:
-        """Raise NotSupportedError, as in pylance: use ``LanceDataset.scanner``."""
-        raise NotSupportedError("create a scanner with dataset.scanner()")
-
-    @staticmethod
-    def from_fragment(*_args: Any, **_options: Any) -> NoReturn:
-        """Raise NotSupportedError, as in pylance: use ``LanceFragment.scanner``."""
-        raise NotSupportedError("create a scanner with fragment.scanner()")
-
-    @staticmethod
-    def from_batches(*_args: Any, **_options: Any) -> NoReturn:
-        """Raise NotSupportedError, as in pylance: batches are not a dataset."""
-        raise NotSupportedError(
-            "a scanner reads a dataset, not batches; filter batches with "
-            "pyarrow.dataset.Scanner.from_batches, or write them to a dataset first"
-        )
+    from_dataset = refused("create a scanner with dataset.scanner()")
+    from_fragment = refused("create a scanner with fragment.scanner()")
+    from_batches = refused(
+        "a scanner reads a dataset, not batches; filter batches with "
+        "pyarrow.dataset.Scanner.from_batches, or write them to a dataset first"
+    )
 
     def scan_batches(self) -> Iterator[pa.RecordBatch]:
         """Read batch by batch; pyarrow's name for ``to_batches``.
@@ -273,11 +247,7 @@ class LanceScanner:
         """
         return self.to_batches()
 
-    def take(self, indices: Any) -> NoReturn:
-        """Raise NotSupportedError: a scan is read in order; use ``LanceDataset.take``."""
-        raise NotSupportedError(
-            "a scan is read in order; take rows by position with dataset.take()"
-        )
+    take = refused("a scan is read in order; take rows by position with dataset.take()")
 
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Run the scan; return its plan and the number of rows.

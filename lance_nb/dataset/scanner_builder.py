@@ -520,42 +520,52 @@ class ScannerBuilder:
             >>> lance_nb.ScannerBuilder(ds).to_scanner().count_rows()
             10
         """
-        scan_options = self._options
+        options = self._options
         for name, reason in _REFUSED.items():
-            if scan_options.get(name):
+            if options.get(name):
                 raise NotSupportedError(f"{name} is not supported: {reason}")
-        batch_size = scan_options.get("batch_size")
-        fragments = scan_options.get("fragments")
-        options = ScanOptions(
-            scan_options.get("columns"),
-            scan_options.get("filter"),
-            scan_options.get("limit"),
-            scan_options.get("offset"),
-            scan_options.get("nearest"),
-            _default_batch_size() if batch_size is None else batch_size,
-            bool(scan_options.get("with_row_id")),
-            bool(scan_options.get("with_row_address")),
-            None if fragments is None else tuple(fragment.metadata for fragment in fragments),
-            bool(scan_options.get("prefilter")),
-            bool(scan_options.get("include_deleted_rows")),
-            bool(scan_options.get("strict_batch_size")),
-            scan_options.get("order_by"),
-            not scan_options.get("disable_scoring_autoprojection"),
-            scan_options.get("blob_handling") == "all_binary",
-            bool(scan_options.get("keep_dictionaries")),
-            scan_options.get("use_scalar_index") is not False,
-            scan_options.get("full_text_query"),
-            bool(scan_options.get("fast_search")),
+        batch_size = options.get("batch_size")
+        fragments = options.get("fragments")
+        scan_options = ScanOptions(
+            columns=options.get("columns"),
+            filter=options.get("filter"),
+            limit=options.get("limit"),
+            offset=options.get("offset"),
+            nearest=options.get("nearest"),
+            batch_size=_default_batch_size() if batch_size is None else batch_size,
+            with_row_id=bool(options.get("with_row_id")),
+            with_row_address=bool(options.get("with_row_address")),
+            fragments=None if fragments is None else tuple(part.metadata for part in fragments),
+            prefilter=bool(options.get("prefilter")),
+            include_deleted_rows=bool(options.get("include_deleted_rows")),
+            strict_batch_size=bool(options.get("strict_batch_size")),
+            order_by=options.get("order_by"),
+            add_scores=not options.get("disable_scoring_autoprojection"),
+            blob_payloads=options.get("blob_handling") == "all_binary",
+            keep_dictionaries=bool(options.get("keep_dictionaries")),
+            use_scalar_index=options.get("use_scalar_index") is not False,
+            full_text_query=options.get("full_text_query"),
+            fast_search=bool(options.get("fast_search")),
         )
         # A copy: the handle may move to another version before the scan is read.
-        return LanceScanner(copy(self.ds), options, scan_options.get("scan_stats_callback"))
+        return LanceScanner(copy(self.ds), scan_options, options.get("scan_stats_callback"))
 
     def _set(self, name: str, value: Any) -> Self:
         self._options[name] = value
         return self
 
 
-# Arguments of ``LanceDataset.scanner`` whose method has another name.
+# The arguments of ``LanceDataset.scanner``, which all scans of datasets and fragments take from.
+SCAN_ARGUMENTS = (
+    "columns", "filter", "limit", "offset", "nearest", "batch_size", "batch_size_bytes",
+    "batch_readahead", "fragment_readahead", "scan_in_order", "fragments", "index_segments",
+    "full_text_query", "prefilter", "with_row_id", "with_row_address", "use_stats", "fast_search",
+    "io_buffer_size", "late_materialization", "blob_handling", "use_scalar_index",
+    "include_deleted_rows", "scan_stats_callback", "strict_batch_size", "order_by",
+    "disable_scoring_autoprojection", "row_addr_allowlist", "row_addr_blocklist",
+    "keep_dictionaries",
+)  # fmt: skip
+# Those whose method has another name.
 _METHODS = {
     "fragments": "with_fragments",
     "index_segments": "with_index_segments",
@@ -568,12 +578,14 @@ def scan(
 ) -> LanceScanner:
     """Plan a scan from the arguments of ``LanceDataset.scanner``; None means not given.
 
+    ``arguments`` may be all local names of a method that takes some of them.
     ``defaults`` are the dataset's ``default_scan_options``, named as the builder's methods are.
     """
     builder = ScannerBuilder(dataset)
     if defaults:
         builder.apply_defaults(defaults)
-    for name, value in arguments.items():
+    for name in SCAN_ARGUMENTS:
+        value = arguments.get(name)
         if value is None:
             continue
         if name == "full_text_query":

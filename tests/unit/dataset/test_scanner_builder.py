@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import pytest
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.scanner_builder import ScannerBuilder
+from lance_nb.dataset.scanner import LanceScanner
+from lance_nb.dataset.scanner_builder import SCAN_ARGUMENTS, ScannerBuilder
 from lance_nb.errors import InvalidInputError, NotSupportedError
 
 
@@ -40,3 +42,11 @@ def test_other_names_are_attribute_errors(builder: ScannerBuilder) -> None:
     with pytest.raises(AttributeError, match="no_such_option"):
         _ = builder.no_such_option
     assert "limit" in dir(builder)
+
+
+def test_the_arguments_of_every_scan_are_those_of_the_scanner() -> None:
+    scanner = inspect.signature(LanceDataset.scanner).parameters.keys() - {"self"}
+    frame = inspect.signature(LanceDataset.to_pandas).parameters.keys() - {"self"}
+
+    assert set(SCAN_ARGUMENTS) == scanner
+    assert frame - scanner == inspect.signature(LanceScanner.to_pandas).parameters.keys() - {"self"}
