@@ -13,7 +13,6 @@ Source: message MiniBlockLayout of lance.encodings21; byte layout verified again
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -31,11 +30,9 @@ from lance_nb.encodings.base import (
     Ints,
     Levels,
     PageBuffer,
-    PageShape,
     Rows,
     Span,
     SymbolTables,
-    WholePage,
     corrupt,
 )
 from lance_nb.encodings.compress_base import PageLevels, Parts
@@ -47,7 +44,6 @@ from lance_nb.value_classes import dataclass
 _WORD_LOG_BITS = 4
 _WORD_LOG_MAX = (1 << _WORD_LOG_BITS) - 1
 _CHUNK_ALIGNMENT = 8
-_STRUCT_CODES = {"<u2": "H", "<u4": "I"}
 Mask = npt.NDArray[np.bool_]
 _U16_MAX = (1 << 16) - 1
 _SIZE_SHIFT = 16  # bits of the levels before the size, in the header of a chunk
@@ -97,85 +93,67 @@ class ParsedChunks:
     values: Chunks
 
 
+_NONE: Ints = np.zeros(0, np.int64)
+NO_CHUNKS = ChunkTable(_NONE, _NONE, _NONE, _NONE)
+NO_ROWS = RowIndex(_NONE, _NONE)
+
+
 def read_chunk_table(
-    layout: encodings21.MiniBlockLayout, shape: PageShape, words_bytes: Bytes
-) -> ChunkTable:
-    """Read the chunk metadata (buffer 0). Raises CorruptFileError."""
-    width = 4 if layout.has_large_chunk else 2
-    if words_bytes.size % width:
-        raise corrupt(f"chunk metadata in {width}-byte words", f"{words_bytes.size} bytes")
-    words = words_bytes.view(f"<u{width}").astype(np.int64)
-    num_items = layout.num_items
-    if not words.size:
-        if num_items or shape.num_rows:
-            raise corrupt(f"chunks for {num_items} values", "no chunk")
-        empty = np.zeros(0, np.int64)
-        return ChunkTable(empty, empty, empty, empty)
-    sizes = ((words >> _WORD_LOG_BITS) + 1) * _CHUNK_ALIGNMENT
-    counts = np.left_shift(1, words & _WORD_LOG_MAX)
-    last_count = num_items - int(counts[:-1].sum())
-    # The last word says 0, or what the chunk holds when that is a power of two (flat values).
-    fits = not words[-1] & _WORD_LOG_MAX or last_count == int(counts[-1])
-    if not 0 <= last_count <= VALUES_MAX or not fits:
-        held = int(counts[:-1].sum())
-        actual = f"{held} values before the last chunk, with word {int(words[-1])}"
-        raise corrupt(f"chunks that hold {num_items} values", actual)
-    counts[-1] = last_count
-    ends = np.cumsum(sizes)
-    if int(ends[-1]) > shape.buffer_sizes[1]:
-        raise corrupt(f"{int(ends[-1])} bytes of chunks", f"{shape.buffer_sizes[1]} bytes")
-    return ChunkTable(ends - sizes, sizes, counts, np.cumsum(counts))
+    layouts: Sequence[encodings21.MiniBlockLayout],
+    metadata: Sequence[Bytes | memoryview],
+    chunk_bytes: Sequence[int],
+) -> tuple[ChunkTable, Ints]:
+    """Read the chunk metadata (buffer 0) of pages that are opened as one.
 
-
-def read_chunk_tables(
-    large: bool, pages: Sequence[WholePage]
-) -> tuple[ChunkTable, Ints, list[memoryview]]:
-    """Read the chunk metadata of pages that are joined.
-
-    Returns the table of all their chunks, the number of the chunk at which each page ends, and the
-    chunks of each page without the bytes behind them. Raises CorruptFileError.
+    ``chunk_bytes`` are the bytes in the buffer 1 of each page. Returns the table of all chunks,
+    which lie back to back, and the number of the chunk at which each page ends. Raises
+    CorruptFileError.
     """
-    width = 4 if large else 2
-    raw = b"".join([page.buffers[0] for page in pages])
-    lengths = np.array([len(page.buffers[0]) for page in pages], np.int64)
+    width = 4 if layouts[0].has_large_chunk else 2
+    lengths = np.array([len(words) for words in metadata], np.int64)
     if bool((lengths % width).any()) or not bool(lengths.all()):
         wrong = int(((lengths % width != 0) | (lengths == 0)).argmax())
-        actual = f"{int(lengths[wrong])} bytes on page {wrong} of those that were read"
+        actual = f"{int(lengths[wrong])} bytes (page {wrong + 1} of {lengths.size})"
         raise corrupt(f"chunk metadata in {width}-byte words", actual)
+    raw = metadata[0] if len(metadata) == 1 else b"".join(metadata)
     words = np.frombuffer(raw, f"<u{width}").astype(np.int64)
     ends = np.cumsum(lengths // width)
     first, last = ends - lengths // width, ends - 1
     sizes = ((words >> _WORD_LOG_BITS) + 1) * _CHUNK_ALIGNMENT
     counts = np.left_shift(1, words & _WORD_LOG_MAX)
-    num_items = np.array([page.layout.num_items for page in pages], np.uint64).view(np.int64)
+    num_items = np.array([layout.num_items for layout in layouts], np.uint64).view(np.int64)
     last_counts = num_items - np.add.reduceat(counts, first) + counts[last]
+    # The last word says 0, or what the chunk holds when that is a power of two (flat values).
     fits = (words[last] & _WORD_LOG_MAX == 0) | (last_counts == counts[last])
     holds = fits & (last_counts >= 0) & (last_counts <= VALUES_MAX)
     if not bool(holds.all()):
         page_number = int(holds.argmin())
         held = int(num_items[page_number] - last_counts[page_number])
-        actual = f"{held} before the last chunk, with word {int(words[last[page_number]])}"
-        raise corrupt(f"chunks that hold {pages[page_number].layout.num_items} values", actual)
+        actual = f"{held} values before the last chunk, with word {int(words[last[page_number]])}"
+        raise corrupt(f"chunks that hold {layouts[page_number].num_items} values", actual)
     counts[last] = last_counts
+    page_sizes = np.add.reduceat(sizes, first)
+    for size, room in zip(page_sizes.tolist(), chunk_bytes, strict=True):
+        if size > room:
+            raise corrupt(f"{size} bytes of chunks", f"{room} bytes")
     stops = np.cumsum(sizes)
-    symbols = symbols_of_pages([page.layout for page in pages], ends - first)
-    table = ChunkTable(stops - sizes, sizes, counts, np.cumsum(counts), symbols)
-    chunks = []
-    for page, size in zip(pages, np.add.reduceat(sizes, first).tolist(), strict=True):
-        if size > len(page.buffers[1]):
-            raise corrupt(f"{size} bytes of chunks", f"{len(page.buffers[1])} bytes")
-        chunks.append(page.buffers[1][:size])
-    return table, ends, chunks
+    symbols = symbols_of_pages(layouts, ends - first)
+    return ChunkTable(stops - sizes, sizes, counts, np.cumsum(counts), symbols), ends
 
 
-def read_row_indices(pages: Sequence[WholePage], chunk_ends: Ints) -> RowIndex:
-    """Read the repetition indices of pages that are joined. Raises CorruptFileError."""
-    lengths = np.array([len(page.buffers[-1]) for page in pages], np.int64)
+def read_row_index(
+    indices: Sequence[Bytes | memoryview], num_rows: Sequence[int], chunk_ends: Ints
+) -> RowIndex:
+    """Read the repetition indices (last buffers) of pages that are opened as one.
+
+    Raises CorruptFileError.
+    """
+    lengths = np.array([len(index) for index in indices], np.int64)
     if not np.array_equal(np.cumsum(lengths), 16 * chunk_ends):
-        expected = f"repetition indices of 16 bytes for each of {int(chunk_ends[-1])} chunks"
-        raise corrupt(expected, f"{int(lengths.sum())} bytes on {lengths.size} pages")
-    pairs = np.frombuffer(b"".join([page.buffers[-1] for page in pages]), "<u8").reshape(-1, 2)
-    row_ends = np.cumsum(np.array([page.num_rows for page in pages], np.int64))
+        expected = f"a repetition index of 16 bytes for each of {int(chunk_ends[-1])} chunks"
+        raise corrupt(expected, f"{int(lengths.sum())} bytes (pages: {lengths.size})")
+    pairs = np.frombuffer(b"".join(indices), "<u8").reshape(-1, 2)
+    row_ends = np.cumsum(num_rows)
     if int(pairs.max()) > max(int(row_ends[-1]), 1 << 32):
         raise corrupt(f"a repetition index of {int(row_ends[-1])} rows", f"{int(pairs.max())}")
     ends = np.cumsum(pairs[:, 0].astype(np.int64))
@@ -193,31 +171,17 @@ def _within_pages(ended: Ints, started: Ints, chunk_ends: Ints) -> Ints:
     return started
 
 
-def read_row_index(index: Bytes, num_chunks: int, num_rows: int) -> RowIndex:
-    """Read the repetition index (last buffer). Raises CorruptFileError."""
-    if index.size != 16 * num_chunks:
-        raise corrupt(f"a repetition index of {16 * num_chunks} bytes", f"{index.size} bytes")
-    pairs = index.view("<u8").reshape(-1, 2)
-    if pairs.size and int(pairs.max()) > max(num_rows, 1 << 32):
-        raise corrupt(f"a repetition index of {num_rows} rows", f"{int(pairs.max())}")
-    ends = np.cumsum(pairs[:, 0].astype(np.int64))
-    if num_chunks and int(ends[-1]) != num_rows:
-        raise corrupt(f"a repetition index of {num_rows} rows", f"{int(ends[-1])} rows")
-    return RowIndex(ends, ends + (pairs[:, 1] > 0))
-
-
 def parse_chunks(
     layout: encodings21.MiniBlockLayout, table: ChunkTable, buffer: PageBuffer
 ) -> ParsedChunks:
     """Read the headers of the chunks, all at once, and locate levels and value buffers."""
     data = buffer.data
     starts = buffer.locate(table.starts)
-    if starts.size == 1:
-        return _parse_chunk(layout, table, data, int(starts[0]))
     ends = starts + table.sizes
     if int(ends.max()) > data.size:
         raise corrupt(f"{int(ends.max())} bytes of chunks", f"{data.size} bytes")
-    header, least, _ = _header_type(layout)
+    has_rep, has_def = layout.HasField("rep_compression"), layout.HasField("def_compression")
+    header, least = _header_type(has_rep, has_def, layout.num_buffers, layout.has_large_chunk)
     if int(table.sizes.min()) < least:  # sizes are whole words, as the padded header is
         raise corrupt(f"chunks of at least {least} bytes", f"{int(table.sizes.min())} bytes")
     raw = np.ascontiguousarray(ranges.rows(data, starts, header.itemsize))
@@ -234,32 +198,6 @@ def parse_chunks(
             raise corrupt(f"a part {name!r} within {room} bytes", f"{int(sizes[wrong])} bytes")
         position = position + _pad8(sizes)
     return _parsed(layout, table, parts, heads["levels"].astype(np.int64))
-
-
-def _parse_chunk(
-    layout: encodings21.MiniBlockLayout, table: ChunkTable, data: Bytes, start: int
-) -> ParsedChunks:
-    """Read the header of a single chunk: the first rows of a page need no more."""
-    end = start + int(table.sizes[0])
-    if end > data.size:
-        raise corrupt(f"{end} bytes of chunks", f"{data.size} bytes")
-    header, least, words = _header_type(layout)
-    if end - start < least:
-        raise corrupt(f"chunks of at least {least} bytes", f"{end - start} bytes")
-    numbers = list(words.unpack_from(data.data, start))  # the levels, then the size of each part
-    position = start + header.itemsize
-    for size in numbers[1:]:
-        if position + size > end:
-            raise corrupt(f"a chunk part within {end - position} bytes", f"{size} bytes")
-        numbers.append(position)
-        position += size + 7 & ~7
-    array = np.array(numbers)
-    count = len(numbers) // 2
-    parts = [
-        ChunkBuffer(data, array[number + count : number + count + 1], array[number : number + 1])
-        for number in range(1, count + 1)
-    ]
-    return _parsed(layout, table, parts, array[:1])
 
 
 def _parsed(
@@ -279,32 +217,17 @@ def _parsed(
     return ParsedChunks(levels, rep, definition, Chunks(tuple(parts_left), counts, table.symbols))
 
 
-def _header_type(
-    layout: encodings21.MiniBlockLayout,
-) -> tuple[np.dtype[np.void], int, struct.Struct]:
-    """Return the header padded to whole words, its bytes without padding, and its numbers."""
-    return _header_of(
-        layout.HasField("rep_compression"),
-        layout.HasField("def_compression"),
-        layout.num_buffers,
-        "<u4" if layout.has_large_chunk else "<u2",
-    )
-
-
 @lru_cache(maxsize=64)
-def _header_of(
-    has_rep: bool, has_def: bool, num_buffers: int, width: str
-) -> tuple[np.dtype[np.void], int, struct.Struct]:
-    fields = [("levels", "<u2")]
-    fields += [("rep", "<u2")] * has_rep
-    fields += [("def", "<u2")] * has_def
-    fields += [(f"value{k}", width) for k in range(num_buffers)]
-    exact = np.dtype(fields)
-    names, formats = zip(*fields, strict=True)
-    padded = -(-exact.itemsize // _CHUNK_ALIGNMENT) * _CHUNK_ALIGNMENT
-    numbers = struct.Struct("<" + "".join(_STRUCT_CODES[kind] for kind in formats))
-    padding = np.dtype({"names": names, "formats": formats, "itemsize": padded})
-    return padding, exact.itemsize, numbers
+def _header_type(
+    has_rep: bool, has_def: bool, num_buffers: int, large: bool
+) -> tuple[np.dtype[np.void], int]:
+    """Return the header of a chunk, padded to whole words, and its bytes without padding."""
+    names = ["levels", *["rep"] * has_rep, *["def"] * has_def]
+    kinds = ["<u2"] * len(names) + ["<u4" if large else "<u2"] * num_buffers
+    names += [f"value{number}" for number in range(num_buffers)]
+    num_bytes = sum(np.dtype(kind).itemsize for kind in kinds)
+    padded = num_bytes + 7 & ~7
+    return np.dtype({"names": names, "formats": kinds, "itemsize": padded}), num_bytes
 
 
 def _pad8(sizes: Ints) -> Ints:
@@ -392,9 +315,8 @@ def runs_of(table: ChunkTable, chunks: Ints) -> Sequence[Span]:
 
 def no_chunks(num_buffers: int) -> Chunks:
     """Return no chunks, with so many value buffers each."""
-    zero = np.zeros(0, np.int64)
-    nothing = ChunkBuffer(np.zeros(0, np.uint8), zero, zero)
-    return Chunks((nothing,) * num_buffers, zero)
+    nothing = ChunkBuffer(np.zeros(0, np.uint8), _NONE, _NONE)
+    return Chunks((nothing,) * num_buffers, _NONE)
 
 
 def symbols_of_pages(
@@ -547,7 +469,7 @@ def assemble(
     if not levels and len(values) == 1 and len(values[0].parts) == 1:
         return _assemble_plain(values[0].parts[0], large)
     num_chunks = values[0].parts[0].sizes.size
-    head_type = _record_type(len(levels), len(values), large)
+    head_type, _ = _header_type(len(levels) == 2, bool(levels), len(values), large)
     heads = np.zeros(num_chunks, head_type)
     if level_counts is not None:
         if int(level_counts.max()) > _U16_MAX:
@@ -556,11 +478,12 @@ def assemble(
     positions = np.full(num_chunks, head_type.itemsize, np.int64)
     placed: list[tuple[Parts, Ints]] = []
     ends: list[Ints] = []
-    for number, buffer in enumerate((*levels, *values)):
+    names = (head_type.names or ())[1:]
+    for number, (name, buffer) in enumerate(zip(names, (*levels, *values), strict=True)):
         sizes = buffer.sizes
         if (number < len(levels) or not large) and int(sizes.max()) > _U16_MAX:
             return None
-        heads[f"size{number}"] = sizes
+        heads[name] = sizes
         placed.append((buffer, positions))
         positions = positions + _pad8(sizes)
         ends.append(positions)
@@ -627,20 +550,3 @@ def chunk_words(sizes: Ints, num_values: Ints, large: bool) -> Bytes:
     words = (sizes // 8 - 1) << 4 | logs
     narrow: Bytes = words.astype("<u4" if large else "<u2").view(np.uint8)
     return narrow
-
-
-@lru_cache(maxsize=64)
-def _record_type(num_levels: int, num_buffers: int, large: bool) -> np.dtype[np.void]:
-    """Return the record of a chunk header, padded to 8 bytes."""
-    wide = "<u4" if large else "<u2"
-    kinds = ["<u2"] * (1 + num_levels) + [wide] * num_buffers
-    names = ["levels", *(f"size{number}" for number in range(num_levels + num_buffers))]
-    offsets = starts_of(np.array([np.dtype(kind).itemsize for kind in kinds]))
-    return np.dtype(
-        {
-            "names": names,
-            "formats": kinds,
-            "offsets": offsets[:-1].tolist(),
-            "itemsize": int(_pad8(offsets[-1])),
-        }
-    )

@@ -66,15 +66,15 @@ from lance_nb.encodings.compress_base import (
 from lance_nb.encodings.distinct_values import Worth, numbered
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.mini_block_chunks import (
+    NO_CHUNKS,
+    NO_ROWS,
     PageItems,
     PageParts,
     assemble,
     chunk_words,
     cut_levels,
     read_chunk_table,
-    read_chunk_tables,
     read_row_index,
-    read_row_indices,
     row_index,
 )
 from lance_nb.encodings.mini_block_page import MiniBlockPage, join_key
@@ -119,14 +119,16 @@ class MiniBlockLayout:
         codecs: Codecs,
     ) -> PageReader:
         """Check the chunk table, decode the dictionary, and return the page's reader."""
-        table = read_chunk_table(layout, shape, buffers[0])
-        rows = None
-        if layout.repetition_index_depth:
-            last = len(shape.buffer_sizes) - 1
-            rows = read_row_index(buffers[last], table.starts.size, shape.num_rows)
-        elif table.value_ends.size and int(table.value_ends[-1]) != shape.num_rows:
-            raise corrupt(f"{shape.num_rows} values in the page", str(int(table.value_ends[-1])))
-        items = None
+        has_rows = bool(layout.repetition_index_depth)
+        table, rows, items = NO_CHUNKS, NO_ROWS if has_rows else None, None
+        if buffers[0].size or layout.num_items or shape.num_rows:
+            table, ends = read_chunk_table([layout], [buffers[0]], [shape.buffer_sizes[1]])
+            num_values = int(table.value_ends[-1])
+            if has_rows:
+                index = buffers[len(shape.buffer_sizes) - 1]
+                rows = read_row_index([index], [shape.num_rows], ends)
+            elif num_values != shape.num_rows:
+                raise corrupt(f"{shape.num_rows} values in the page", str(num_values))
         if layout.HasField("dictionary"):
             count = layout.num_dictionary_items
             if count > _DICTIONARY_ITEMS_MAX:
@@ -148,12 +150,17 @@ class MiniBlockLayout:
                 layout,
                 PageShape(page.num_rows, tuple(map(len, page.buffers)), file_version),
             )
-        table, ends, chunks = read_chunk_tables(layout.has_large_chunk, pages)
+        table, ends = read_chunk_table(
+            [page.layout for page in pages],
+            [page.buffers[0] for page in pages],
+            [len(page.buffers[1]) for page in pages],
+        )
         rows = None
         counts = np.array([page.num_rows for page in pages], np.int64)
         value_ends = table.value_ends[ends - 1]
         if layout.repetition_index_depth:
-            rows = read_row_indices(pages, ends)
+            indices = [page.buffers[-1] for page in pages]
+            rows = read_row_index(indices, [page.num_rows for page in pages], ends)
         elif not np.array_equal(value_ends, np.cumsum(counts)):
             row_ends = np.cumsum(counts)
             wrong = int((value_ends != row_ends).argmax())
@@ -167,6 +174,8 @@ class MiniBlockLayout:
             items = _joined_items(layout, page_items.num_items, pages, codecs)
         shape = PageShape(int(counts.sum()), (), file_version)
         parts = PageParts(table, rows, items, ends[:-1], page_items)
+        sizes = np.add.reduceat(table.sizes, np.append(0, ends[:-1])).tolist()
+        chunks = [page.buffers[1][:size] for page, size in zip(pages, sizes, strict=True)]
         data = np.frombuffer(b"".join(chunks), np.uint8)
         return MiniBlockPage(layout, shape, codecs, parts), {1: PageBuffer(data)}
 

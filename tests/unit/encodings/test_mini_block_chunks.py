@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lance_nb._pb import encodings21 as pb
-from lance_nb.encodings.base import ChunkBuffer, PageBuffer, PageShape, Rows
+from lance_nb.encodings.base import ChunkBuffer, PageBuffer, Rows
 from lance_nb.encodings.compress_base import PageLevels, Parts, uniform_counts
 from lance_nb.encodings.mini_block_chunks import (
     ChunkTable,
@@ -48,8 +48,8 @@ def layout(num_items: int, *, large: bool = True, levels: bool = False) -> pb.Mi
 @pytest.mark.parametrize("large", [True, False])
 def test_words_say_size_and_count(large: bool) -> None:
     words = (u32 if large else u16)((3 << 4) | 10, (0 << 4) | 2, (99 << 4) | 0)
-    shape = PageShape(1100, (len(words), 32 + 8 + 800), (2, 2 if large else 1))
-    table = read_chunk_table(layout(1100, large=large), shape, array(words))
+    table, ends = read_chunk_table([layout(1100, large=large)], [array(words)], [32 + 8 + 800])
+    assert ends.tolist() == [3]
     assert table.sizes.tolist() == [32, 8, 800]
     assert table.starts.tolist() == [0, 32, 40]
     assert table.num_values.tolist() == [1024, 4, 72]
@@ -59,16 +59,16 @@ def test_words_say_size_and_count(large: bool) -> None:
 def test_the_largest_words_of_both_grammars() -> None:
     for large, word in ((True, 2**32 - 16), (False, 2**16 - 16)):
         size = ((word >> 4) + 1) * 8
-        shape = PageShape(5, (4, size), (2, 2))
         words = array((u32 if large else u16)(word))
-        assert read_chunk_table(layout(5, large=large), shape, words).sizes.tolist() == [size]
+        table, _ = read_chunk_table([layout(5, large=large)], [words], [size])
+        assert table.sizes.tolist() == [size]
 
 
 @pytest.mark.parametrize(
     ("num_items", "words", "bytes_there", "reason"),
     [
         (4, b"\0\0\0", 8, "4-byte words"),
-        (4, b"", 8, "chunks for 4 values"),
+        (4, b"", 8, "4-byte words"),
         (4, u32(0, 0), 8, "16 bytes of chunks"),
         (4, u32(3, 0), 16, "that hold 4"),  # 8 values in the first chunk already
         (4, u32(1), 16, "that hold 4"),  # the last one says 2
@@ -80,20 +80,22 @@ def test_the_largest_words_of_both_grammars() -> None:
 def test_damaged_words_are_refused(
     num_items: int, words: bytes, bytes_there: int, reason: str
 ) -> None:
-    shape = PageShape(0, (len(words), bytes_there), (2, 2))
     with pytest.raises(CorruptFileError, match=reason):
-        read_chunk_table(layout(num_items), shape, array(words))
+        read_chunk_table([layout(num_items)], [array(words)], [bytes_there])
 
 
-def test_no_chunk_holds_no_rows() -> None:
-    shape = PageShape(0, (0, 0), (2, 2))
-    assert read_chunk_table(layout(0), shape, array(b"")).starts.size == 0
-    with pytest.raises(CorruptFileError):
-        read_chunk_table(layout(0), PageShape(3, (0, 0), (2, 2)), array(b""))
+def test_chunks_of_several_pages_are_counted_page_by_page() -> None:
+    layouts, words = [layout(12), layout(3)], [u32(2 << 4 | 3, 0), u32(1 << 4)]
+    table, ends = read_chunk_table(layouts, [memoryview(word) for word in words], [32, 16])
+    assert table.sizes.tolist() == [24, 8, 16]
+    assert table.num_values.tolist() == [8, 4, 3]
+    assert ends.tolist() == [2, 3]
+    with pytest.raises(CorruptFileError, match="16 bytes of chunks"):
+        read_chunk_table(layouts, [memoryview(word) for word in words], [32, 15])
 
 
 def test_rows_that_have_ended_and_started_by_each_chunk() -> None:
-    index = read_row_index(array(u64(2, 1, 0, 5, 1, 0, 3, 0)), 4, 6)
+    index = read_row_index([array(u64(2, 1, 0, 5, 1, 0, 3, 0))], [6], ints(4))
     assert index.ended.tolist() == [2, 2, 3, 6]
     assert index.started.tolist() == [3, 3, 3, 6]
 
@@ -102,8 +104,8 @@ def test_rows_that_have_ended_and_started_by_each_chunk() -> None:
     "raw", [u64(6), u64(6, 0, 0), u64(5, 0), u64(2**64 - 1, 0), u64(6, 2**64 - 1), b""]
 )
 def test_a_damaged_row_index_is_refused(raw: bytes) -> None:
-    with pytest.raises(CorruptFileError, match="a repetition index of"):
-        read_row_index(array(raw), 1, 6)
+    with pytest.raises(CorruptFileError, match="a repetition index "):
+        read_row_index([array(raw)], [6], ints(1))
 
 
 def parts(*chunks: bytes) -> tuple:
@@ -111,8 +113,8 @@ def parts(*chunks: bytes) -> tuple:
     words = [((len(one) // 8 - 1) << 4) | (2 if at < len(chunks) - 1 else 0)
              for at, one in enumerate(chunks)]  # fmt: skip
     message = layout(4 * len(chunks), levels=True)
-    shape = PageShape(9, (4 * len(words), len(data)), (2, 2))
-    return message, read_chunk_table(message, shape, array(u32(*words))), data
+    table, _ = read_chunk_table([message], [array(u32(*words))], [len(data)])
+    return message, table, data
 
 
 CHUNK = chunk(3, b"rrrrrr", b"dd", b"v" * 16, sizes=u16(6, 2) + u32(16))

@@ -243,7 +243,7 @@ DICT = ALL(flat=pb.Flat(bits_per_value=32))
 
 REFUSED: dict[str, tuple[Page, str]] = {
     "half a word": (changed(FLAT, 0, FLAT.buffers[0][:-1]), "chunk metadata in 4-byte words"),
-    "no chunk for values": (changed(FLAT, 0, b""), "chunks for 5 values"),
+    "no chunk for values": (changed(FLAT, 0, b""), "4-byte words"),
     "a chunk past the buffer": (changed(FLAT, 0, u32(*WORDS[:-1], 1 << 20)), "bytes of chunks"),
     "more values than chunks say": (changed(FLAT, 0, u32(WORDS[0] | 4, WORDS[1])), "that hold 5"),
     "a last count that is wrong": (changed(FLAT, 0, u32(WORDS[0], WORDS[1] | 2)), "that hold 5"),
@@ -263,8 +263,14 @@ REFUSED: dict[str, tuple[Page, str]] = {
         ),
         "dictionary items",
     ),
-    "a short repetition index": (changed(NESTED, 2, u64(9, 0)), "a repetition index of 32 bytes"),
-    "rows that do not add up": (changed(NESTED, 2, u64(1, 1, 7, 0)), "a repetition index of 9"),
+    "a short repetition index": (
+        changed(NESTED, 2, u64(9, 0)),
+        "16 bytes for each of 2 chunks, found 16",
+    ),
+    "rows that do not add up": (
+        changed(NESTED, 2, u64(1, 1, 7, 0)),
+        "that ends at row 9, found row 8",
+    ),
     "an absurd repetition index": (changed(NESTED, 2, u64(2**63, 1, 7, 0)), "repetition index of"),
     "levels unlike values": (changed(FLAT, 1, u16(3) + CHUNK[2:]), "2 levels in a chunk, found 3"),
     "a level part too large": (
