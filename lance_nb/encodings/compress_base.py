@@ -157,57 +157,6 @@ class Compressors(Protocol):
         ...
 
 
-@runtime_checkable
-class ChunkCompressor(Protocol):
-    """Writes mini-block chunks."""
-
-    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
-        """Return a priority, 0 to stay away."""
-        ...
-
-    def compress_chunks(
-        self, measured: Measured, options: EncodingOptions, compressors: Compressors
-    ) -> CompressedChunks:
-        """Compress the values and decide how many go into each chunk."""
-        ...
-
-
-@runtime_checkable
-class BlockCompressor(Protocol):
-    """Writes opaque blocks."""
-
-    def nominate_blocks(
-        self, measured: Measured, num_values: Ints, options: EncodingOptions
-    ) -> int:
-        """Return a priority, 0 to stay away."""
-        ...
-
-    def compress_blocks(
-        self,
-        measured: Measured,
-        num_values: Ints,
-        options: EncodingOptions,
-        compressors: Compressors,
-    ) -> CompressedBlocks:
-        """Compress consecutive runs of values."""
-        ...
-
-
-@runtime_checkable
-class ValueCompressor(Protocol):
-    """Writes values one by one."""
-
-    def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
-        """Return a priority, 0 to stay away."""
-        ...
-
-    def compress_values(
-        self, measured: Measured, options: EncodingOptions, compressors: Compressors
-    ) -> CompressedValues:
-        """Compress every value."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class LeafPage:
     """What a layout encodes: the leaf values of a page with their levels and options."""

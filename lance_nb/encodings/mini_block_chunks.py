@@ -13,8 +13,9 @@ Source: message MiniBlockLayout of lance.encodings21; byte layout verified again
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +101,7 @@ NO_ROWS = RowIndex(_NONE, _NONE)
 
 def read_chunk_table(
     layouts: Sequence[encodings21.MiniBlockLayout],
-    metadata: Sequence[Bytes | memoryview],
+    metadata: Sequence[memoryview],
     chunk_bytes: Sequence[int],
 ) -> tuple[ChunkTable, Ints]:
     """Read the chunk metadata (buffer 0) of pages that are opened as one.
@@ -110,39 +111,38 @@ def read_chunk_table(
     CorruptFileError.
     """
     width = 4 if layouts[0].has_large_chunk else 2
-    lengths = np.array([len(words) for words in metadata], np.int64)
-    if bool((lengths % width).any()) or not bool(lengths.all()):
-        wrong = int(((lengths % width != 0) | (lengths == 0)).argmax())
-        actual = f"{int(lengths[wrong])} bytes (page {wrong + 1} of {lengths.size})"
-        raise corrupt(f"chunk metadata in {width}-byte words", actual)
+    for page_words in metadata:
+        if not len(page_words) or len(page_words) % width:
+            raise corrupt(f"chunk metadata in {width}-byte words", f"{len(page_words)} bytes")
     raw = metadata[0] if len(metadata) == 1 else b"".join(metadata)
     words = np.frombuffer(raw, f"<u{width}").astype(np.int64)
-    ends = np.cumsum(lengths // width)
-    first, last = ends - lengths // width, ends - 1
+    page_ends = list(accumulate(len(page_words) // width for page_words in metadata))
+    page_starts = [0, *page_ends[:-1]]
     sizes = ((words >> _WORD_LOG_BITS) + 1) * _CHUNK_ALIGNMENT
-    counts = np.left_shift(1, words & _WORD_LOG_MAX)
-    num_items = np.array([layout.num_items for layout in layouts], np.uint64).view(np.int64)
-    last_counts = num_items - np.add.reduceat(counts, first) + counts[last]
-    # The last word says 0, or what the chunk holds when that is a power of two (flat values).
-    fits = (words[last] & _WORD_LOG_MAX == 0) | (last_counts == counts[last])
-    holds = fits & (last_counts >= 0) & (last_counts <= VALUES_MAX)
-    if not bool(holds.all()):
-        page_number = int(holds.argmin())
-        held = int(num_items[page_number] - last_counts[page_number])
-        actual = f"{held} values before the last chunk, with word {int(words[last[page_number]])}"
-        raise corrupt(f"chunks that hold {layouts[page_number].num_items} values", actual)
-    counts[last] = last_counts
-    page_sizes = np.add.reduceat(sizes, first)
-    for size, room in zip(page_sizes.tolist(), chunk_bytes, strict=True):
-        if size > room:
-            raise corrupt(f"{size} bytes of chunks", f"{room} bytes")
     stops = np.cumsum(sizes)
-    symbols = symbols_of_pages(layouts, ends - first)
+    counts = np.left_shift(1, words & _WORD_LOG_MAX)
+    sums = np.add.reduceat(counts, page_starts).tolist()
+    before = 0
+    for layout, end, num_values, room in zip(layouts, page_ends, sums, chunk_bytes, strict=True):
+        last = int(counts[end - 1])
+        last_count = layout.num_items - num_values + last
+        # The last word says 0, or what the chunk holds when that is a power of two (flat values).
+        if not 0 <= last_count <= VALUES_MAX or last not in {1, last_count}:
+            word = int(words[end - 1])
+            actual = f"{num_values - last} values before the last chunk, with word {word}"
+            raise corrupt(f"chunks that hold {layout.num_items} values", actual)
+        counts[end - 1] = last_count
+        stop = int(stops[end - 1])
+        if stop - before > room:
+            raise corrupt(f"{stop - before} bytes of chunks", f"{room} bytes")
+        before = stop
+    ends = np.array(page_ends)
+    symbols = symbols_of_pages(layouts, np.diff(ends, prepend=0)) if len(layouts) > 1 else None
     return ChunkTable(stops - sizes, sizes, counts, np.cumsum(counts), symbols), ends
 
 
 def read_row_index(
-    indices: Sequence[Bytes | memoryview], num_rows: Sequence[int], chunk_ends: Ints
+    indices: Sequence[memoryview], num_rows: Sequence[int], chunk_ends: Ints
 ) -> RowIndex:
     """Read the repetition indices (last buffers) of pages that are opened as one.
 
@@ -175,46 +175,42 @@ def parse_chunks(
     layout: encodings21.MiniBlockLayout, table: ChunkTable, buffer: PageBuffer
 ) -> ParsedChunks:
     """Read the headers of the chunks, all at once, and locate levels and value buffers."""
-    data = buffer.data
+    data, counts = buffer.data, table.num_values
     starts = buffer.locate(table.starts)
     ends = starts + table.sizes
-    if int(ends.max()) > data.size:
-        raise corrupt(f"{int(ends.max())} bytes of chunks", f"{data.size} bytes")
+    last, smallest = int(np.maximum.reduce(ends)), int(np.minimum.reduce(table.sizes))
+    if last > data.size:
+        raise corrupt(f"{last} bytes of chunks", f"{data.size} bytes")
     has_rep, has_def = layout.HasField("rep_compression"), layout.HasField("def_compression")
     header, least = _header_type(has_rep, has_def, layout.num_buffers, layout.has_large_chunk)
-    if int(table.sizes.min()) < least:  # sizes are whole words, as the padded header is
-        raise corrupt(f"chunks of at least {least} bytes", f"{int(table.sizes.min())} bytes")
-    raw = np.ascontiguousarray(ranges.rows(data, starts, header.itemsize))
-    heads = raw.view(header).ravel()
-    position = starts + header.itemsize
+    if smallest < least:  # sizes are whole words, as the padded header is
+        raise corrupt(f"chunks of at least {least} bytes", f"{smallest} bytes")
+    if starts.size == 1:  # the first rows of a page need no more
+        heads = np.frombuffer(data, header, 1, int(starts[0]))
+    else:
+        rows = ranges.rows(data, starts, header.itemsize)
+        heads = np.ascontiguousarray(rows).view(header).ravel()
+    num_levels = heads["levels"].astype(np.int64)
+    if (has_rep or has_def) and not layout.repetition_index_depth:
+        differs = num_levels != counts
+        if np.logical_or.reduce(differs):
+            wrong = int(differs.argmax())
+            raise corrupt(f"{int(counts[wrong])} levels in a chunk", f"{int(num_levels[wrong])}")
+    position, sizes = starts + header.itemsize, None
     parts: list[ChunkBuffer] = []
     for name in (header.names or ())[1:]:
+        if sizes is not None:
+            position = position + _pad8(sizes)
         sizes = heads[name].astype(np.int64)
-        parts.append(ChunkBuffer(data, position, sizes))
         is_outside = position + sizes > ends
-        if bool(is_outside.any()):
+        if np.logical_or.reduce(is_outside):
             wrong = int(is_outside.argmax())
             room = int(ends[wrong] - position[wrong])
             raise corrupt(f"a part {name!r} within {room} bytes", f"{int(sizes[wrong])} bytes")
-        position = position + _pad8(sizes)
-    return _parsed(layout, table, parts, heads["levels"].astype(np.int64))
-
-
-def _parsed(
-    layout: encodings21.MiniBlockLayout,
-    table: ChunkTable,
-    parts: Iterable[ChunkBuffer],
-    levels: Ints,
-) -> ParsedChunks:
-    parts_left = iter(parts)
-    rep = next(parts_left) if layout.HasField("rep_compression") else None
-    definition = next(parts_left) if layout.HasField("def_compression") else None
-    counts = table.num_values
-    flat = not layout.repetition_index_depth and (rep is not None or definition is not None)
-    if flat and not np.array_equal(levels, counts):
-        wrong = int((levels != counts).argmax())
-        raise corrupt(f"{int(counts[wrong])} levels in a chunk", f"{int(levels[wrong])}")
-    return ParsedChunks(levels, rep, definition, Chunks(tuple(parts_left), counts, table.symbols))
+        parts.append(ChunkBuffer(data, position, sizes))
+    rep = parts.pop(0) if has_rep else None
+    definition = parts.pop(0) if has_def else None
+    return ParsedChunks(num_levels, rep, definition, Chunks(tuple(parts), counts, table.symbols))
 
 
 @lru_cache(maxsize=64)

@@ -28,8 +28,6 @@ from lance_nb._pb import encodings21
 from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import AllNull, DataBlock, FixedWidth, Ints, PackedStruct
 from lance_nb.encodings.compress_base import (
-    BlockCompressor,
-    ChunkCompressor,
     CompressedBlocks,
     CompressedChunks,
     CompressedValues,
@@ -38,10 +36,9 @@ from lance_nb.encodings.compress_base import (
     LayoutEncoder,
     LeafPage,
     PageLevels,
-    ValueCompressor,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.registry import codec_encoders, layout_encoders
+from lance_nb.encodings.registry import CODECS, LAYOUTS, codec_of, layout_of
 from lance_nb.encodings.statistics import Learned, Measured, bits_per_value
 from lance_nb.encodings.tiny_page import encode_tiny
 from lance_nb.errors import InternalError, NotSupportedError
@@ -51,11 +48,13 @@ __all__ = ["EncodedPage", "EncodingOptions", "Learned", "PageLevels", "encode_pa
 
 _BLOB_DEFINITION_SHIFT = np.uint64(16)
 _LEVELS_MAX = (1 << 16) - 1  # in one chunk
-COMPRESSORS: dict[str, ChunkCompressor | BlockCompressor | ValueCompressor] = codec_encoders()
-LAYOUT_ENCODERS: dict[str, LayoutEncoder] = layout_encoders()
-_CHUNKS = [codec for codec in COMPRESSORS.values() if isinstance(codec, ChunkCompressor)]
-_BLOCKS = [codec for codec in COMPRESSORS.values() if isinstance(codec, BlockCompressor)]
-_VALUES = [codec for codec in COMPRESSORS.values() if isinstance(codec, ValueCompressor)]
+_CODECS = [codec_of(arm) for arm in CODECS]
+_CHUNKS = [codec for codec in _CODECS if codec.has("nominate_chunks")]
+_BLOCKS = [codec for codec in _CODECS if codec.has("nominate_blocks")]
+_VALUES = [codec for codec in _CODECS if codec.has("nominate_values")]
+LAYOUT_ENCODERS = {
+    arm: layout for arm in LAYOUTS if isinstance(layout := layout_of(arm), LayoutEncoder)
+}
 _LAYOUTS = list(LAYOUT_ENCODERS.values())
 
 

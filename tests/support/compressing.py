@@ -10,8 +10,8 @@ import pyarrow as pa
 from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import Chunks, DataBlock
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.page_encoder import COMPRESSORS, compressors
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.page_encoder import compressors
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.encodings.statistics import Measured
 from tests.property.encodings.reference_encoders import plain
 
@@ -27,7 +27,7 @@ def measured(values: Any, type_: pa.DataType | None = None) -> Measured:
 
 def in_chunks(arm: str, block: Measured, options: EncodingOptions = V2_2) -> tuple[Any, list[int]]:
     """Compress into chunks, check that decoding undoes it; return encoding and counts."""
-    compressed = COMPRESSORS[arm].compress_chunks(block, options, compressors)  # type: ignore[union-attr]
+    compressed = codec_of(arm).compress_chunks(block, options, compressors)
     buffers = tuple(buffer.joined() for buffer in compressed.buffers)
     chunks = Chunks(buffers, compressed.num_values)
     same(codecs.decode_chunks(compressed.encoding, chunks), block.block)
@@ -40,8 +40,8 @@ def in_blocks(
 ) -> tuple[Any, list[bytes]]:
     """Compress into blocks, check that decoding undoes it; return encoding and blocks."""
     num_values = np.array(counts, np.int64)
-    codec = COMPRESSORS[arm]
-    compressed = codec.compress_blocks(block, num_values, options, compressors)  # type: ignore[union-attr]
+    codec = codec_of(arm)
+    compressed = codec.compress_blocks(block, num_values, options, compressors)
     whole = compressed.blocks.joined()
     same(codecs.decode_blocks(compressed.encoding, Chunks((whole,), num_values)), block.block)
     places = zip(whole.starts.tolist(), whole.sizes.tolist(), strict=True)
@@ -50,8 +50,8 @@ def in_blocks(
 
 def by_value(arm: str, block: Measured, options: EncodingOptions = V2_2) -> Any:
     """Compress value by value, check that decoding undoes it; return the encoding."""
-    codec = COMPRESSORS[arm]
-    compressed = codec.compress_values(block, options, compressors)  # type: ignore[union-attr]
+    codec = codec_of(arm)
+    compressed = codec.compress_values(block, options, compressors)
     same(codecs.decode_values(compressed.encoding, compressed.values), block.block)
     return compressed.encoding
 

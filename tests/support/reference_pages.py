@@ -10,8 +10,7 @@ import tomllib
 from collections.abc import Iterable
 
 from lance_nb.encodings import registry
-from lance_nb.encodings.compress_base import BlockCompressor, ChunkCompressor, ValueCompressor
-from lance_nb.encodings.page_encoder import COMPRESSORS, LAYOUT_ENCODERS
+from lance_nb.encodings.page_encoder import LAYOUT_ENCODERS
 from lance_nb.encodings.v2_0.array_encodings import ARMS as ARRAY_ARMS
 from lance_nb.file.reader import READABLE_VERSIONS
 from lance_nb.file.v0_1_reader import LegacyReader
@@ -152,11 +151,10 @@ def _versions() -> str:
     return "**Data file versions**\n\n" + _table(("version", "read", "write"), rows)
 
 
-def _read_write(arm: str, read: type, write: type) -> str:
-    """Say whether an arm can be read and written in one of its roles."""
-    can_read = isinstance(registry.codec_of(arm), read)
-    can_write = isinstance(COMPRESSORS.get(arm), write)
-    marks = ("read" * can_read, "write" * can_write)
+def _read_write(arm: str, form: str) -> str:
+    """Say whether values of one form can be read and written with an arm."""
+    codec = registry.codec_of(arm)
+    marks = ("read" * codec.has(f"decode_{form}"), "write" * codec.has(f"compress_{form}"))
     return ", ".join(mark for mark in marks if mark) or NO
 
 
@@ -164,10 +162,8 @@ def _encodings() -> str:
     rows = [
         (
             f"`{arm}`",
-            _read_write(arm, registry.MiniBlockCodec, ChunkCompressor),
-            _read_write(arm, registry.BlockCodec, BlockCompressor),
-            _read_write(arm, registry.PerValueCodec, ValueCompressor),
-            _mark(isinstance(registry.codec_of(arm), registry.GatherCodec)),
+            *(_read_write(arm, form) for form in ("chunks", "blocks", "values")),
+            _mark(registry.codec_of(arm).has("gather")),
         )
         for arm in registry.CODECS
         if arm not in REFUSED

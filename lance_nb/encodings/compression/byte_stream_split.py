@@ -12,6 +12,7 @@ import numpy as np
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import ChunkBuffer, Chunks, Codecs, FixedWidth, corrupt
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import (
     CompressedChunks,
     Compressors,
@@ -30,15 +31,11 @@ _SPLIT_SHARE = 0.9  # of the size of the plain sample
 _PRIORITY = WRAPPER - 1  # below the compression that it prepares for, above all else
 
 
-class ByteStreamSplit:
-    """Bring the bytes of each value together again."""
-
-    def num_buffers(self, _encoding: encodings21.ByteStreamSplit, _codecs: Codecs) -> int:
-        """Return 1: the split bytes."""
-        return 1
+class ByteStreamSplit(Codec):
+    """The bytes of values, split below a general compression."""
 
     def decode_chunks(
-        self, encoding: encodings21.ByteStreamSplit, chunks: Chunks, _codecs: Codecs
+        self, encoding: encodings21.ByteStreamSplit, chunks: Chunks, codecs: Codecs
     ) -> FixedWidth:
         """Turn all chunks, those with equally many values together."""
         width = _checked_bits(encoding) // 8
@@ -76,20 +73,6 @@ class ByteStreamSplit:
         """Turn all blocks."""
         return self.decode_chunks(encoding, blocks, codecs)
 
-
-def _checked_bits(encoding: encodings21.ByteStreamSplit) -> int:
-    arm = encoding.values.WhichOneof("compression")
-    if arm != "flat":
-        raise NotSupportedError(f"byte stream split over {arm!r} is not supported")
-    bits = encoding.values.flat.bits_per_value
-    if bits not in {32, 64}:
-        raise corrupt("byte stream split of 32 or 64 bit values", f"{bits} bits")
-    return bits
-
-
-class ByteStreamSplitCompressor:
-    """Split the bytes of values below a general compression."""
-
     def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
         """Take values of 32 or 64 bits below a general compression, when told to or if it helps."""
         block = measured.block
@@ -100,7 +83,7 @@ class ByteStreamSplitCompressor:
         return _PRIORITY * (options.bss == "on" or _helps(measured, block))
 
     def compress_chunks(
-        self, measured: Measured, options: EncodingOptions, _compressors: Compressors
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
     ) -> CompressedChunks:
         """Turn the bytes of every chunk."""
         block = measured.block
@@ -121,6 +104,16 @@ class ByteStreamSplitCompressor:
         split = encodings21.ByteStreamSplit(values=encodings21.CompressiveEncoding(flat=flat))
         encoding = encodings21.CompressiveEncoding(byte_stream_split=split)
         return CompressedChunks(encoding, (Parts((part,)),), counts)
+
+
+def _checked_bits(encoding: encodings21.ByteStreamSplit) -> int:
+    arm = encoding.values.WhichOneof("compression")
+    if arm != "flat":
+        raise NotSupportedError(f"byte stream split over {arm!r} is not supported")
+    bits = encoding.values.flat.bits_per_value
+    if bits not in {32, 64}:
+        raise corrupt("byte stream split of 32 or 64 bit values", f"{bits} bits")
+    return bits
 
 
 def _helps(measured: Measured, block: FixedWidth) -> bool:

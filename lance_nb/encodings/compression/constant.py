@@ -13,17 +13,18 @@ import numpy as np
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import AllNull, Chunks, Codecs, FixedWidth
 from lance_nb.encodings.base import Constant as ConstantBlock
+from lance_nb.encodings.codec import Codec
 
 
-class Constant:
-    """Answer with the one value."""
+class Constant(Codec):
+    """One value for all."""
 
-    def num_buffers(self, _encoding: encodings21.Constant, _codecs: Codecs) -> int:
+    def num_buffers(self, encoding: encodings21.Constant, codecs: Codecs) -> int:
         """Return 0: nothing is stored."""
         return 0
 
     def decode_chunks(
-        self, encoding: encodings21.Constant, chunks: Chunks, _codecs: Codecs
+        self, encoding: encodings21.Constant, chunks: Chunks, codecs: Codecs
     ) -> ConstantBlock | AllNull:
         """Count the values of all chunks."""
         num_values = int(chunks.num_values.sum())

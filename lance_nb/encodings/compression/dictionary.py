@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import Chunks, Codecs, DataBlock, FixedWidth, VariableWidth
+from lance_nb.encodings.codec import Codec
 from lance_nb.errors import NotSupportedError
 
 _REFUSAL = (
@@ -18,30 +19,30 @@ _REFUSAL = (
 )
 
 
-class Dictionary:
-    """Refuse in every role."""
+class Dictionary(Codec):
+    """Refused in every role."""
 
-    def num_buffers(self, _encoding: encodings21.Dictionary, _codecs: Codecs) -> int:
+    def num_buffers(self, encoding: encodings21.Dictionary, codecs: Codecs) -> int:
         """Raise NotSupportedError."""
         raise NotSupportedError(_REFUSAL)
 
     def decode_chunks(
-        self, _encoding: encodings21.Dictionary, _chunks: Chunks, _codecs: Codecs
+        self, encoding: encodings21.Dictionary, _chunks: Chunks, codecs: Codecs
     ) -> DataBlock:
         """Raise NotSupportedError."""
         raise NotSupportedError(_REFUSAL)
 
     def decode_blocks(
-        self, _encoding: encodings21.Dictionary, _blocks: Chunks, _codecs: Codecs
+        self, encoding: encodings21.Dictionary, _blocks: Chunks, codecs: Codecs
     ) -> DataBlock:
         """Raise NotSupportedError."""
         raise NotSupportedError(_REFUSAL)
 
     def decode_values(
         self,
-        _encoding: encodings21.Dictionary,
+        encoding: encodings21.Dictionary,
         _values: FixedWidth | VariableWidth,
-        _codecs: Codecs,
+        codecs: Codecs,
     ) -> DataBlock:
         """Raise NotSupportedError."""
         raise NotSupportedError(_REFUSAL)

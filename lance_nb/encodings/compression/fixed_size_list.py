@@ -30,6 +30,7 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.base import FixedSizeList as FixedSizeListBlock
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import (
     CompressedChunks,
     CompressedValues,
@@ -56,8 +57,8 @@ class _Layer:
     has_validity: bool
 
 
-class FixedSizeList:
-    """Decode the items and put the lists around them."""
+class FixedSizeList(Codec):
+    """Lists of flat items, with the validity of the items."""
 
     def num_buffers(self, encoding: encodings21.FixedSizeList, codecs: Codecs) -> int:
         """Return one buffer per validity bitmap, and those of the leaf."""
@@ -84,7 +85,7 @@ class FixedSizeList:
         items = codecs.decode_chunks(leaf, Chunks(tuple(buffers), counts))
         return _wrap(items, layers, validity, int(chunks.num_values.sum()))
 
-    def can_gather(self, encoding: encodings21.FixedSizeList, _codecs: Codecs) -> bool:
+    def can_gather(self, encoding: encodings21.FixedSizeList, codecs: Codecs) -> bool:
         """Tell whether each list is a run of whole bytes: no bitmaps, plain items."""
         layers, leaf = _layers(encoding)
         width = leaf.flat.bits_per_value * layers[-1].items_per_value
@@ -145,6 +146,62 @@ class FixedSizeList:
             items = codecs.decode_values(leaf, FixedWidth(bits // count, num_items, data))
         return _wrap(items, layers, validity, values.num_values)
 
+    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take every list."""
+        return STRUCTURAL * isinstance(measured.block, FixedSizeListBlock)
+
+    def compress_chunks(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedChunks:
+        """View runs of items as chunks, with their bitmaps cut to bytes."""
+        shape = _taken_apart(measured.block)
+        bits = shape.items.bits_per_value * shape.layers[-1].items_per_value
+        bits += 8 * _row_validity(shape.layers)
+        limit = min(options.chunk_bytes * 8 // bits, _CHUNK_VALUES)
+        # Eight lists end on a byte, whatever the width of their items.
+        counts = uniform_counts(measured.num_values, power_of_two_below(limit, 8))
+        firsts = np.cumsum(counts) - counts
+        buffers: list[Parts] = []
+        bitmaps = [(layer.items_per_value, bitmap) for layer, bitmap in shape.bitmaps()]
+        last = (shape.layers[-1].items_per_value * shape.items.bits_per_value, shape.items.data)
+        for width, data in (*bitmaps, last):
+            starts, sizes = firsts * width // 8, (counts * width + 7) // 8
+            buffers.append(Parts((ChunkBuffer(data, starts, sizes),)))
+        return CompressedChunks(shape.message(), tuple(buffers), counts)
+
+    def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take lists of whole bytes."""
+        if not isinstance(measured.block, FixedSizeListBlock):
+            return 0
+        shape = _taken_apart(measured.block)
+        bits = shape.items.bits_per_value * shape.layers[-1].items_per_value
+        return STRUCTURAL * (bits % 8 == 0)
+
+    def compress_values(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedValues:
+        """Put the bitmaps of each list before its items; without bitmaps nothing is copied."""
+        shape = _taken_apart(measured.block)
+        count = measured.num_values
+        item_bytes = shape.items.bits_per_value * shape.layers[-1].items_per_value // 8
+        bitmaps = shape.bitmaps()
+        if not bitmaps:
+            return CompressedValues(
+                shape.message(), FixedWidth(8 * item_bytes, count, shape.items.data)
+            )
+        head = _row_validity(shape.layers)
+        rows = memory.allocate(count * (head + item_bytes)).reshape(count, head + item_bytes)
+        position = 0
+        for layer, bitmap in bitmaps:
+            width = layer.items_per_value
+            bits = np.unpackbits(bitmap, count=count * width, bitorder="little")
+            packed = np.packbits(bits.reshape(count, width), axis=1, bitorder="little")
+            rows[:, position : position + packed.shape[1]] = packed
+            position += packed.shape[1]
+        rows[:, position:] = shape.items.data.reshape(count, item_bytes)
+        values = FixedWidth(8 * (head + item_bytes), count, rows.ravel())
+        return CompressedValues(shape.message(), values)
+
 
 def _layers(
     encoding: encodings21.FixedSizeList,
@@ -201,66 +258,6 @@ def _wrap(
         count = num_values * (layer.items_per_value // layer.dimension)
         block = FixedSizeListBlock(layer.dimension, count, block, bitmap)
     return block
-
-
-class FixedSizeListCompressor:
-    """Encode lists of flat items, with the validity of the items."""
-
-    def nominate_chunks(self, measured: Measured, _options: EncodingOptions) -> int:
-        """Take every list."""
-        return STRUCTURAL * isinstance(measured.block, FixedSizeListBlock)
-
-    def compress_chunks(
-        self, measured: Measured, options: EncodingOptions, _compressors: Compressors
-    ) -> CompressedChunks:
-        """View runs of items as chunks, with their bitmaps cut to bytes."""
-        shape = _taken_apart(measured.block)
-        bits = shape.items.bits_per_value * shape.layers[-1].items_per_value
-        bits += 8 * _row_validity(shape.layers)
-        limit = min(options.chunk_bytes * 8 // bits, _CHUNK_VALUES)
-        # Eight lists end on a byte, whatever the width of their items.
-        counts = uniform_counts(measured.num_values, power_of_two_below(limit, 8))
-        firsts = np.cumsum(counts) - counts
-        buffers: list[Parts] = []
-        bitmaps = [(layer.items_per_value, bitmap) for layer, bitmap in shape.bitmaps()]
-        last = (shape.layers[-1].items_per_value * shape.items.bits_per_value, shape.items.data)
-        for width, data in (*bitmaps, last):
-            starts, sizes = firsts * width // 8, (counts * width + 7) // 8
-            buffers.append(Parts((ChunkBuffer(data, starts, sizes),)))
-        return CompressedChunks(shape.message(), tuple(buffers), counts)
-
-    def nominate_values(self, measured: Measured, _options: EncodingOptions) -> int:
-        """Take lists of whole bytes."""
-        if not isinstance(measured.block, FixedSizeListBlock):
-            return 0
-        shape = _taken_apart(measured.block)
-        bits = shape.items.bits_per_value * shape.layers[-1].items_per_value
-        return STRUCTURAL * (bits % 8 == 0)
-
-    def compress_values(
-        self, measured: Measured, _options: EncodingOptions, _compressors: Compressors
-    ) -> CompressedValues:
-        """Put the bitmaps of each list before its items; without bitmaps nothing is copied."""
-        shape = _taken_apart(measured.block)
-        count = measured.num_values
-        item_bytes = shape.items.bits_per_value * shape.layers[-1].items_per_value // 8
-        bitmaps = shape.bitmaps()
-        if not bitmaps:
-            return CompressedValues(
-                shape.message(), FixedWidth(8 * item_bytes, count, shape.items.data)
-            )
-        head = _row_validity(shape.layers)
-        rows = memory.allocate(count * (head + item_bytes)).reshape(count, head + item_bytes)
-        position = 0
-        for layer, bitmap in bitmaps:
-            width = layer.items_per_value
-            bits = np.unpackbits(bitmap, count=count * width, bitorder="little")
-            packed = np.packbits(bits.reshape(count, width), axis=1, bitorder="little")
-            rows[:, position : position + packed.shape[1]] = packed
-            position += packed.shape[1]
-        rows[:, position:] = shape.items.data.reshape(count, item_bytes)
-        values = FixedWidth(8 * (head + item_bytes), count, rows.ravel())
-        return CompressedValues(shape.message(), values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import (
     CompressedBlocks,
     CompressedChunks,
@@ -47,15 +48,11 @@ _MOST_BITS = 1 << 36  # of one value: keeps every product of the checks below in
 _CHUNK_VALUES = 4096
 
 
-class Flat:
-    """Decode raw fixed-width values."""
-
-    def num_buffers(self, _encoding: encodings21.Flat, _codecs: Codecs) -> int:
-        """Return 1: the values."""
-        return 1
+class Flat(Codec):
+    """Values of fixed width, as they are."""
 
     def decode_chunks(
-        self, encoding: encodings21.Flat, chunks: Chunks, _codecs: Codecs
+        self, encoding: encodings21.Flat, chunks: Chunks, codecs: Codecs
     ) -> FixedWidth:
         """Copy the values of all chunks into one buffer."""
         if _VIEWS not in chunks.known:
@@ -72,12 +69,12 @@ class Flat:
             data = ranges.concatenate_bits(values.data, values.starts, num_bits)
         return FixedWidth(bits, total, data)
 
-    def can_gather(self, _encoding: encodings21.Flat, _codecs: Codecs) -> bool:
+    def can_gather(self, encoding: encodings21.Flat, codecs: Codecs) -> bool:
         """Return True: a value lies where its position says."""
         return True
 
     def gather(
-        self, encoding: encodings21.Flat, chunks: Chunks, request: Wanted, _codecs: Codecs
+        self, encoding: encodings21.Flat, chunks: Chunks, request: Wanted, codecs: Codecs
     ) -> FixedWidth:
         """Copy the wanted values."""
         bits = _checked_bits(encoding)
@@ -105,13 +102,56 @@ class Flat:
         return self.decode_chunks(encoding, blocks, codecs)
 
     def decode_values(
-        self, encoding: encodings21.Flat, values: FixedWidth | VariableWidth, _codecs: Codecs
+        self, encoding: encodings21.Flat, values: FixedWidth | VariableWidth, codecs: Codecs
     ) -> FixedWidth:
         """Return the values themselves: nothing was done to them."""
         bits = _checked_bits(encoding)
         if not isinstance(values, FixedWidth) or values.bits_per_value != bits:
             raise corrupt(f"flat values of {bits} bits", _described(values))
         return values
+
+    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take all values of fixed width, as the last resort."""
+        return LAST_RESORT * isinstance(measured.block, FixedWidth)
+
+    def compress_chunks(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedChunks:
+        """View runs of values as chunks."""
+        block = _fixed(measured)
+        bits = block.bits_per_value
+        fitting = power_of_two_below(options.chunk_bytes * 8 // bits, 8 if bits % 8 else 2)
+        counts = uniform_counts(block.num_values, min(fitting, _CHUNK_VALUES))
+        return CompressedChunks(_message(bits), (_runs(block, counts),), counts)
+
+    def nominate_blocks(
+        self, measured: Measured, _num_values: Ints, options: EncodingOptions
+    ) -> int:
+        """Take all values of fixed width, as the last resort."""
+        return LAST_RESORT * isinstance(measured.block, FixedWidth)
+
+    def compress_blocks(
+        self,
+        measured: Measured,
+        num_values: Ints,
+        options: EncodingOptions,
+        compressors: Compressors,
+    ) -> CompressedBlocks:
+        """View runs of values as blocks."""
+        block = _fixed(measured)
+        return CompressedBlocks(_message(block.bits_per_value), _runs(block, num_values))
+
+    def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take all values of fixed width that have whole bytes."""
+        block = measured.block
+        return LAST_RESORT * (isinstance(block, FixedWidth) and block.bits_per_value % 8 == 0)
+
+    def compress_values(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedValues:
+        """Leave the values as they are."""
+        block = _fixed(measured)
+        return CompressedValues(_message(block.bits_per_value), block)
 
 
 def _checked_views(
@@ -158,53 +198,6 @@ def _described(values: FixedWidth | VariableWidth) -> str:
     if isinstance(values, FixedWidth):
         return f"values of {values.bits_per_value} bits"
     return "values of variable width"
-
-
-class FlatCompressor:
-    """Encode values of fixed width without changing them."""
-
-    def nominate_chunks(self, measured: Measured, _options: EncodingOptions) -> int:
-        """Take all values of fixed width, as the last resort."""
-        return LAST_RESORT * isinstance(measured.block, FixedWidth)
-
-    def compress_chunks(
-        self, measured: Measured, options: EncodingOptions, _compressors: Compressors
-    ) -> CompressedChunks:
-        """View runs of values as chunks."""
-        block = _fixed(measured)
-        bits = block.bits_per_value
-        fitting = power_of_two_below(options.chunk_bytes * 8 // bits, 8 if bits % 8 else 2)
-        counts = uniform_counts(block.num_values, min(fitting, _CHUNK_VALUES))
-        return CompressedChunks(_message(bits), (_runs(block, counts),), counts)
-
-    def nominate_blocks(
-        self, measured: Measured, _num_values: Ints, _options: EncodingOptions
-    ) -> int:
-        """Take all values of fixed width, as the last resort."""
-        return LAST_RESORT * isinstance(measured.block, FixedWidth)
-
-    def compress_blocks(
-        self,
-        measured: Measured,
-        num_values: Ints,
-        _options: EncodingOptions,
-        _compressors: Compressors,
-    ) -> CompressedBlocks:
-        """View runs of values as blocks."""
-        block = _fixed(measured)
-        return CompressedBlocks(_message(block.bits_per_value), _runs(block, num_values))
-
-    def nominate_values(self, measured: Measured, _options: EncodingOptions) -> int:
-        """Take all values of fixed width that have whole bytes."""
-        block = measured.block
-        return LAST_RESORT * (isinstance(block, FixedWidth) and block.bits_per_value % 8 == 0)
-
-    def compress_values(
-        self, measured: Measured, _options: EncodingOptions, _compressors: Compressors
-    ) -> CompressedValues:
-        """Leave the values as they are."""
-        block = _fixed(measured)
-        return CompressedValues(_message(block.bits_per_value), block)
 
 
 def _fixed(measured: Measured) -> FixedWidth:

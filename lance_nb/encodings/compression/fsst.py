@@ -28,6 +28,7 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import CompressedChunks, CompressedValues, Compressors
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import fsst, memory
@@ -41,8 +42,8 @@ _LEAST_SAVING = 206  # thousandths: less is not worth the time of encoding and d
 _INT32_MAX = (1 << 31) - 1
 
 
-class Fsst:
-    """Decode strings with the symbol table of their page."""
+class Fsst(Codec):
+    """Strings with the symbol table of their page, which is trained on a sample."""
 
     def num_buffers(self, encoding: encodings21.Fsst, codecs: Codecs) -> int:
         """Return the number of buffers of the codes."""
@@ -86,6 +87,45 @@ class Fsst:
         """Decode strings that were compressed one by one, with one table for the page."""
         symbols = fsst.symbol_table(encoding.symbol_table)
         return _decode(symbols, codecs.decode_values(encoding.values, values))
+
+    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take strings of which a sample becomes clearly smaller."""
+        if options.compression not in {None, "fsst"} or not isinstance(
+            measured.block, VariableWidth
+        ):
+            return 0
+        if measured.size_bytes < _LEAST_BYTES or measured.longest < _LEAST_LONGEST:
+            return 0
+        word = measured.block.offsets.dtype.itemsize
+        if word == 4 and 2 * measured.size_bytes > _INT32_MAX:
+            return 0  # in the worst case the codes need offsets of 64 bits
+        if options.compression is None and measured.frequent_pairs < _LEAST_FREQUENT_PAIRS:
+            return 0
+        plain, encoded = measured.fsst_sample
+        offsets = measured.num_values * word * plain / max(1, measured.size_bytes)
+        saved = saving(plain + offsets, encoded + offsets)
+        return saved if saved > _LEAST_SAVING or options.compression == "fsst" else 0
+
+    def compress_chunks(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedChunks:
+        """Encode the strings, then store the codes as strings."""
+        table, codes = _encode(measured)
+        inner = compressors.compress_chunks(Measured(codes), options.plain)
+        encoding = _message(table, inner.encoding)
+        return CompressedChunks(encoding, inner.buffers, inner.num_values)
+
+    def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take strings of which a sample becomes clearly smaller."""
+        return self.nominate_chunks(measured, options)
+
+    def compress_values(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedValues:
+        """Encode the strings, with one table for the page."""
+        table, codes = _encode(measured)
+        inner = compressors.compress_values(Measured(codes), options.plain)
+        return CompressedValues(_message(table, inner.encoding), inner.values)
 
 
 def _decode(symbols: fsst.Symbols | None, codes: DataBlock) -> VariableWidth:
@@ -139,49 +179,6 @@ def _decode_pages(
         data[total : total + size] = piece.data[:size]
         total += size
     return VariableWidth(codes.num_values, offsets, data)
-
-
-class FsstCompressor:
-    """Encode strings with symbols that were trained on a sample."""
-
-    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
-        """Take strings of which a sample becomes clearly smaller."""
-        if options.compression not in {None, "fsst"} or not isinstance(
-            measured.block, VariableWidth
-        ):
-            return 0
-        if measured.size_bytes < _LEAST_BYTES or measured.longest < _LEAST_LONGEST:
-            return 0
-        word = measured.block.offsets.dtype.itemsize
-        if word == 4 and 2 * measured.size_bytes > _INT32_MAX:
-            return 0  # in the worst case the codes need offsets of 64 bits
-        if options.compression is None and measured.frequent_pairs < _LEAST_FREQUENT_PAIRS:
-            return 0
-        plain, encoded = measured.fsst_sample
-        offsets = measured.num_values * word * plain / max(1, measured.size_bytes)
-        saved = saving(plain + offsets, encoded + offsets)
-        return saved if saved > _LEAST_SAVING or options.compression == "fsst" else 0
-
-    def compress_chunks(
-        self, measured: Measured, options: EncodingOptions, compressors: Compressors
-    ) -> CompressedChunks:
-        """Encode the strings, then store the codes as strings."""
-        table, codes = _encode(measured)
-        inner = compressors.compress_chunks(Measured(codes), options.plain)
-        encoding = _message(table, inner.encoding)
-        return CompressedChunks(encoding, inner.buffers, inner.num_values)
-
-    def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
-        """Take strings of which a sample becomes clearly smaller."""
-        return self.nominate_chunks(measured, options)
-
-    def compress_values(
-        self, measured: Measured, options: EncodingOptions, compressors: Compressors
-    ) -> CompressedValues:
-        """Encode the strings, with one table for the page."""
-        table, codes = _encode(measured)
-        inner = compressors.compress_values(Measured(codes), options.plain)
-        return CompressedValues(_message(table, inner.encoding), inner.values)
 
 
 def _message(

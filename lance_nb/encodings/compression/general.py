@@ -23,6 +23,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import (
     CompressedBlocks,
     CompressedChunks,
@@ -46,8 +47,8 @@ _COMPRESS = {
 }
 
 
-class General:
-    """Decompress, then hand on to the encoding below."""
+class General(Codec):
+    """What another codec has encoded, compressed."""
 
     def num_buffers(self, encoding: encodings21.General, codecs: Codecs) -> int:
         """Return the number of buffers of the encoding below."""
@@ -83,18 +84,6 @@ class General:
         ends[:] = ranges.starts_of(whole.sizes)
         inner = VariableWidth(values.num_values, ends, whole.data)
         return codecs.decode_values(encoding.values, inner)
-
-
-def _decompressed(encoding: encodings21.General, buffer: ChunkBuffer) -> ChunkBuffer:
-    scheme = encoding.compression.scheme
-    if scheme not in _SCHEMES:
-        raise NotSupportedError(f"buffer compression scheme {scheme} is not supported")
-    data, sizes = _SCHEMES[scheme](buffer.data, buffer.starts, buffer.sizes)
-    return ChunkBuffer(data, ranges.starts_of(sizes)[:-1], sizes)
-
-
-class GeneralCompressor:
-    """Compress what another codec has encoded."""
 
     def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
         """Take integers and strings where a compression was asked for."""
@@ -153,6 +142,14 @@ class GeneralCompressor:
         ends[:] = ranges.starts_of(each.sizes)
         packed = VariableWidth(values.num_values, ends, each.data)
         return CompressedValues(_message(inner.encoding, options), packed)
+
+
+def _decompressed(encoding: encodings21.General, buffer: ChunkBuffer) -> ChunkBuffer:
+    scheme = encoding.compression.scheme
+    if scheme not in _SCHEMES:
+        raise NotSupportedError(f"buffer compression scheme {scheme} is not supported")
+    data, sizes = _SCHEMES[scheme](buffer.data, buffer.starts, buffer.sizes)
+    return ChunkBuffer(data, ranges.starts_of(sizes)[:-1], sizes)
 
 
 def _message(

@@ -25,6 +25,7 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import (
     CompressedBlocks,
     CompressedChunks,
@@ -43,15 +44,11 @@ _MANY_WIDTHS = 64  # changes of width, from which on equal ones are gathered
 _LEAST_SAVING = 100  # thousandths: less is not worth the time of unpacking
 
 
-class InlineBitpacking:
-    """Decode chunks that carry their own bit width."""
-
-    def num_buffers(self, _encoding: encodings21.InlineBitpacking, _codecs: Codecs) -> int:
-        """Return 1: the width and the packed words."""
-        return 1
+class InlineBitpacking(Codec):
+    """Integers in chunks that carry their own bit width, each block of 1024 its own."""
 
     def decode_chunks(
-        self, encoding: encodings21.InlineBitpacking, chunks: Chunks, _codecs: Codecs
+        self, encoding: encodings21.InlineBitpacking, chunks: Chunks, codecs: Codecs
     ) -> FixedWidth:
         """Unpack all chunks, those of equal width together."""
         word_bits = _checked_word_bits(encoding)
@@ -78,7 +75,7 @@ class InlineBitpacking:
         data = bitpack.trim(out, chunks.num_values[filled])
         return FixedWidth(word_bits, int(chunks.num_values.sum()), data)
 
-    def can_gather(self, _encoding: encodings21.InlineBitpacking, _codecs: Codecs) -> bool:
+    def can_gather(self, encoding: encodings21.InlineBitpacking, codecs: Codecs) -> bool:
         """Return True: a value lies in at most two words."""
         return True
 
@@ -87,7 +84,7 @@ class InlineBitpacking:
         encoding: encodings21.InlineBitpacking,
         chunks: Chunks,
         request: Wanted,
-        _codecs: Codecs,
+        codecs: Codecs,
     ) -> FixedWidth:
         """Fetch one or two words per wanted value."""
         word_bits = _checked_word_bits(encoding)
@@ -107,6 +104,43 @@ class InlineBitpacking:
     ) -> FixedWidth:
         """Unpack all blocks."""
         return self.decode_chunks(encoding, blocks, codecs)
+
+    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take integers that leave a tenth of their bits unused."""
+        if options.compression == "none" or measured.words is None or measured.is_wide:
+            return 0
+        widths = measured.block_widths
+        if widths is None:
+            return 0
+        word = _word_bytes(measured)
+        packed = int(widths.sum()) * (bitpack.VALUES // 8) + widths.size * word
+        saved = saving(measured.num_values * word, packed)
+        return saved if saved > _LEAST_SAVING else 0
+
+    def compress_chunks(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedChunks:
+        """Pack 1024 values per chunk."""
+        counts = uniform_counts(measured.num_values, bitpack.VALUES)
+        return CompressedChunks(_message(measured), (_packed(measured, _HEADER_BYTES),), counts)
+
+    def nominate_blocks(
+        self, measured: Measured, num_values: Ints, options: EncodingOptions
+    ) -> int:
+        """Take one block of up to 1024 integers."""
+        if num_values.size != 1 or not 0 < int(num_values[0]) <= bitpack.VALUES:
+            return 0
+        return self.nominate_chunks(measured, options)
+
+    def compress_blocks(
+        self,
+        measured: Measured,
+        _num_values: Ints,
+        options: EncodingOptions,
+        compressors: Compressors,
+    ) -> CompressedBlocks:
+        """Pack the block."""
+        return CompressedBlocks(_message(measured), _packed(measured))
 
 
 def _unpacked(values: ChunkBuffer, num_values: int, word_bits: int) -> FixedWidth:
@@ -194,47 +228,6 @@ def _checked_widths(values: ChunkBuffer, word_bits: int) -> Ints:
             f"{int(values.sizes[first])} bytes",
         )
     return checked
-
-
-class InlineBitpackingCompressor:
-    """Pack integers, each block of 1024 to its own width."""
-
-    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
-        """Take integers that leave a tenth of their bits unused."""
-        if options.compression == "none" or measured.words is None or measured.is_wide:
-            return 0
-        widths = measured.block_widths
-        if widths is None:
-            return 0
-        word = _word_bytes(measured)
-        packed = int(widths.sum()) * (bitpack.VALUES // 8) + widths.size * word
-        saved = saving(measured.num_values * word, packed)
-        return saved if saved > _LEAST_SAVING else 0
-
-    def compress_chunks(
-        self, measured: Measured, _options: EncodingOptions, _compressors: Compressors
-    ) -> CompressedChunks:
-        """Pack 1024 values per chunk."""
-        counts = uniform_counts(measured.num_values, bitpack.VALUES)
-        return CompressedChunks(_message(measured), (_packed(measured, _HEADER_BYTES),), counts)
-
-    def nominate_blocks(
-        self, measured: Measured, num_values: Ints, options: EncodingOptions
-    ) -> int:
-        """Take one block of up to 1024 integers."""
-        if num_values.size != 1 or not 0 < int(num_values[0]) <= bitpack.VALUES:
-            return 0
-        return self.nominate_chunks(measured, options)
-
-    def compress_blocks(
-        self,
-        measured: Measured,
-        _num_values: Ints,
-        _options: EncodingOptions,
-        _compressors: Compressors,
-    ) -> CompressedBlocks:
-        """Pack the block."""
-        return CompressedBlocks(_message(measured), _packed(measured))
 
 
 def _word_bytes(measured: Measured) -> int:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import ChunkBuffer, Chunks, Codecs, FixedWidth, Ints
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import CompressedBlocks, Compressors, Parts
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import bitpack, memory, ranges
@@ -29,12 +30,8 @@ from lance_nb.value_classes import dataclass
 Words = npt.NDArray[np.unsignedinteger[Any]]
 
 
-class OutOfLineBitpacking:
-    """Decode blocks whose bit width is known from the page description."""
-
-    def num_buffers(self, _encoding: encodings21.OutOfLineBitpacking, _codecs: Codecs) -> int:
-        """Return 1: the packed words."""
-        return 1
+class OutOfLineBitpacking(Codec):
+    """Blocks of integers, packed to one width that the page description says."""
 
     def decode_chunks(
         self, encoding: encodings21.OutOfLineBitpacking, chunks: Chunks, codecs: Codecs
@@ -43,7 +40,7 @@ class OutOfLineBitpacking:
         return self.decode_blocks(encoding, chunks, codecs)
 
     def decode_blocks(
-        self, encoding: encodings21.OutOfLineBitpacking, blocks: Chunks, _codecs: Codecs
+        self, encoding: encodings21.OutOfLineBitpacking, blocks: Chunks, codecs: Codecs
     ) -> FixedWidth:
         """Unpack all blocks in one go: first the packed parts, then the raw tails."""
         plan = plan_blocks(encoding, blocks)
@@ -55,34 +52,8 @@ class OutOfLineBitpacking:
         total = int(blocks.num_values.sum())
         return FixedWidth(plan.word_bits, total, bitpack.trim(grid, plan.counts))
 
-
-def _unpack(
-    data: npt.NDArray[np.uint8], starts: Ints, width: int, grid: Words, positions: Ints
-) -> None:
-    """Unpack the blocks at ``starts`` into the rows ``positions`` of ``grid``."""
-    if positions.size == len(grid):
-        bitpack.unpack(data, starts, width, grid)
-    elif positions.size:
-        target = np.empty((positions.size, bitpack.VALUES), grid.dtype)
-        bitpack.unpack(data, starts, width, target)
-        grid[positions] = target
-
-
-def _copy_tails(buffer: ChunkBuffer, plan: PackedBlocks, grid: Words) -> None:
-    """Copy raw tails, one per block at most, to their rows of ``grid``."""
-    rows = grid.view(np.uint8)
-    places = zip(
-        plan.raw_rows.tolist(), plan.raw_starts.tolist(), plan.raw_stops.tolist(), strict=True
-    )
-    for row, start, stop in places:
-        rows[row, : stop - start] = buffer.data[start:stop]
-
-
-class OutOfLineBitpackingCompressor:
-    """Pack blocks of integers to one width."""
-
     def nominate_blocks(
-        self, measured: Measured, num_values: Ints, _options: EncodingOptions
+        self, measured: Measured, num_values: Ints, options: EncodingOptions
     ) -> int:
         """Take integers that leave some of their bits unused, but not all of them."""
         if measured.words is None or measured.block_widths is None:
@@ -98,8 +69,8 @@ class OutOfLineBitpackingCompressor:
         self,
         measured: Measured,
         num_values: Ints,
-        _options: EncodingOptions,
-        _compressors: Compressors,
+        options: EncodingOptions,
+        compressors: Compressors,
     ) -> CompressedBlocks:
         """Pack the blocks of 1024 values, with one width for all; short tails stay raw."""
         words, widths = measured.words, measured.block_widths
@@ -124,6 +95,28 @@ class OutOfLineBitpackingCompressor:
         if cut.has_tails:
             parts.append(ChunkBuffer(raw, starts + num_bytes, cut.raw_bytes))
         return CompressedBlocks(_message(8 * word, width), Parts(tuple(parts)))
+
+
+def _unpack(
+    data: npt.NDArray[np.uint8], starts: Ints, width: int, grid: Words, positions: Ints
+) -> None:
+    """Unpack the blocks at ``starts`` into the rows ``positions`` of ``grid``."""
+    if positions.size == len(grid):
+        bitpack.unpack(data, starts, width, grid)
+    elif positions.size:
+        target = np.empty((positions.size, bitpack.VALUES), grid.dtype)
+        bitpack.unpack(data, starts, width, target)
+        grid[positions] = target
+
+
+def _copy_tails(buffer: ChunkBuffer, plan: PackedBlocks, grid: Words) -> None:
+    """Copy raw tails, one per block at most, to their rows of ``grid``."""
+    rows = grid.view(np.uint8)
+    places = zip(
+        plan.raw_rows.tolist(), plan.raw_starts.tolist(), plan.raw_stops.tolist(), strict=True
+    )
+    for row, start, stop in places:
+        rows[row, : stop - start] = buffer.data[start:stop]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.base import PackedStruct as PackedStructBlock
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import CompressedChunks, Compressors
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import memory
@@ -28,8 +29,8 @@ from lance_nb.encodings.statistics import STRUCTURAL, Measured
 from lance_nb.errors import InternalError
 
 
-class PackedStruct:
-    """Decode the rows and cut them into columns."""
+class PackedStruct(Codec):
+    """Children of fixed width, interleaved row by row."""
 
     def num_buffers(self, encoding: encodings21.PackedStruct, codecs: Codecs) -> int:
         """Return the number of buffers of the rows."""
@@ -64,33 +65,7 @@ class PackedStruct:
         """Cut rows that were stored one by one."""
         return _cut(encoding, codecs.decode_values(encoding.values, values))
 
-
-def _cut(encoding: encodings21.PackedStruct, rows: DataBlock) -> PackedStructBlock:
-    widths = list(encoding.bits_per_value)
-    if not widths or any(bits == 0 or bits % 8 for bits in widths):
-        raise corrupt("packed children of whole bytes", f"{widths} bits")
-    if not isinstance(rows, FixedWidth) or rows.bits_per_value != sum(widths):
-        raise corrupt(f"packed rows of {sum(widths)} bits", f"{_width(rows)} bits")
-    grid = rows.data.reshape(rows.num_values, sum(widths) // 8)
-    children = []
-    start = 0
-    for bits in widths:
-        stop = start + bits // 8
-        column = memory.allocate(rows.num_values * (bits // 8)).reshape(-1, bits // 8)
-        np.copyto(column, grid[:, start:stop])
-        children.append(FixedWidth(bits, rows.num_values, column.ravel()))
-        start = stop
-    return PackedStructBlock(rows.num_values, tuple(children))
-
-
-def _width(rows: DataBlock) -> str:
-    return str(rows.bits_per_value) if isinstance(rows, FixedWidth) else "a varying number of"
-
-
-class PackedStructCompressor:
-    """Interleave children of fixed width row by row."""
-
-    def nominate_chunks(self, measured: Measured, _options: EncodingOptions) -> int:
+    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
         """Take structs whose children all have whole bytes."""
         return STRUCTURAL * (_child_widths(measured.block) is not None)
 
@@ -114,6 +89,28 @@ class PackedStructCompressor:
         message = encodings21.PackedStruct(bits_per_value=widths, values=inner.encoding)
         encoding = encodings21.CompressiveEncoding(packed_struct=message)
         return CompressedChunks(encoding, inner.buffers, inner.num_values)
+
+
+def _cut(encoding: encodings21.PackedStruct, rows: DataBlock) -> PackedStructBlock:
+    widths = list(encoding.bits_per_value)
+    if not widths or any(bits == 0 or bits % 8 for bits in widths):
+        raise corrupt("packed children of whole bytes", f"{widths} bits")
+    if not isinstance(rows, FixedWidth) or rows.bits_per_value != sum(widths):
+        raise corrupt(f"packed rows of {sum(widths)} bits", f"{_width(rows)} bits")
+    grid = rows.data.reshape(rows.num_values, sum(widths) // 8)
+    children = []
+    start = 0
+    for bits in widths:
+        stop = start + bits // 8
+        column = memory.allocate(rows.num_values * (bits // 8)).reshape(-1, bits // 8)
+        np.copyto(column, grid[:, start:stop])
+        children.append(FixedWidth(bits, rows.num_values, column.ravel()))
+        start = stop
+    return PackedStructBlock(rows.num_values, tuple(children))
+
+
+def _width(rows: DataBlock) -> str:
+    return str(rows.bits_per_value) if isinstance(rows, FixedWidth) else "a varying number of"
 
 
 def _child_widths(block: DataBlock) -> list[int] | None:

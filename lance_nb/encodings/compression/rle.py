@@ -22,6 +22,7 @@ from lance_nb.encodings.base import (
     Ints,
     corrupt,
 )
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import (
     CompressedBlocks,
     CompressedChunks,
@@ -42,8 +43,8 @@ Bytes = npt.NDArray[np.uint8]
 _WORDS = (1, 2, 4, 8)
 
 
-class Rle:
-    """Decode runs."""
+class Rle(Codec):
+    """Integers that come in runs."""
 
     def num_buffers(self, encoding: encodings21.Rle, codecs: Codecs) -> int:
         """Return the buffers of the values, and one for the run lengths."""
@@ -72,6 +73,55 @@ class Rle:
             raise corrupt(f"run lengths of {word} bytes each", f"{lengths.sizes.max()} bytes")
         decoded = codecs.decode_blocks(encoding.values, Chunks((values,), lengths.sizes // word))
         return _expand(decoded, lengths, word, blocks.num_values)
+
+    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take integers that come in runs."""
+        words = measured.words
+        if words is None or not words.size or options.compression == "none":
+            return 0
+        if measured.sampled_run_share > _SAMPLED_SHARE:
+            return 0
+        num_runs = measured.num_runs
+        if options.rle_threshold is not None and num_runs >= words.size * options.rle_threshold:
+            return 0
+        pairs = num_runs + words.size // _LONGEST_RUN
+        return saving(words.nbytes, pairs * (words.itemsize + 1))
+
+    def compress_chunks(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedChunks:
+        """Cut into chunks of 2048 values; no run crosses from one to the next."""
+        counts = uniform_counts(measured.num_values, _CHUNK_VALUES)
+        values, lengths = _find_runs(measured.words, counts)
+        buffers = (Parts((values,)), Parts((lengths,)))
+        return CompressedChunks(_message(measured), buffers, counts)
+
+    def nominate_blocks(
+        self, measured: Measured, num_values: Ints, options: EncodingOptions
+    ) -> int:
+        """Take levels that come in runs, from file version 2.2 on."""
+        words = measured.words
+        if words is None or not words.size or not options.has_large_chunks:
+            return 0
+        if measured.sampled_run_share > _SAMPLED_SHARE:
+            return 0
+        pairs = measured.num_runs + words.size // _LONGEST_RUN + num_values.size
+        heads = _HEADER_BYTES * num_values.size
+        return saving(words.nbytes, pairs * (words.itemsize + 1) + heads)
+
+    def compress_blocks(
+        self,
+        measured: Measured,
+        num_values: Ints,
+        options: EncodingOptions,
+        compressors: Compressors,
+    ) -> CompressedBlocks:
+        """Put the byte length of the values before values and lengths."""
+        values, lengths = _find_runs(measured.words, num_values)
+        heads = values.sizes.astype("<u8").view(np.uint8)
+        starts = np.arange(num_values.size, dtype=np.int64) * _HEADER_BYTES
+        head = ChunkBuffer(heads, starts, np.full_like(starts, _HEADER_BYTES))
+        return CompressedBlocks(_message(measured), Parts((head, values, lengths)))
 
 
 def _checked_length_bits(encoding: encodings21.Rle) -> int:
@@ -113,59 +163,6 @@ def _expand(values: object, lengths: ChunkBuffer, word: int, num_values: Ints) -
         )
     data = _repeated(values.data, values.bits_per_value // 8, repeats)
     return FixedWidth(values.bits_per_value, int(num_values.sum()), data)
-
-
-class RleCompressor:
-    """Encode integers that come in runs."""
-
-    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
-        """Take integers that come in runs."""
-        words = measured.words
-        if words is None or not words.size or options.compression == "none":
-            return 0
-        if measured.sampled_run_share > _SAMPLED_SHARE:
-            return 0
-        num_runs = measured.num_runs
-        if options.rle_threshold is not None and num_runs >= words.size * options.rle_threshold:
-            return 0
-        pairs = num_runs + words.size // _LONGEST_RUN
-        return saving(words.nbytes, pairs * (words.itemsize + 1))
-
-    def compress_chunks(
-        self, measured: Measured, _options: EncodingOptions, _compressors: Compressors
-    ) -> CompressedChunks:
-        """Cut into chunks of 2048 values; no run crosses from one to the next."""
-        counts = uniform_counts(measured.num_values, _CHUNK_VALUES)
-        values, lengths = _find_runs(measured.words, counts)
-        buffers = (Parts((values,)), Parts((lengths,)))
-        return CompressedChunks(_message(measured), buffers, counts)
-
-    def nominate_blocks(
-        self, measured: Measured, num_values: Ints, options: EncodingOptions
-    ) -> int:
-        """Take levels that come in runs, from file version 2.2 on."""
-        words = measured.words
-        if words is None or not words.size or not options.has_large_chunks:
-            return 0
-        if measured.sampled_run_share > _SAMPLED_SHARE:
-            return 0
-        pairs = measured.num_runs + words.size // _LONGEST_RUN + num_values.size
-        heads = _HEADER_BYTES * num_values.size
-        return saving(words.nbytes, pairs * (words.itemsize + 1) + heads)
-
-    def compress_blocks(
-        self,
-        measured: Measured,
-        num_values: Ints,
-        _options: EncodingOptions,
-        _compressors: Compressors,
-    ) -> CompressedBlocks:
-        """Put the byte length of the values before values and lengths."""
-        values, lengths = _find_runs(measured.words, num_values)
-        heads = values.sizes.astype("<u8").view(np.uint8)
-        starts = np.arange(num_values.size, dtype=np.int64) * _HEADER_BYTES
-        head = ChunkBuffer(heads, starts, np.full_like(starts, _HEADER_BYTES))
-        return CompressedBlocks(_message(measured), Parts((head, values, lengths)))
 
 
 def _message(measured: Measured) -> encodings21.CompressiveEncoding:

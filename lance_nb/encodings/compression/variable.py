@@ -32,6 +32,7 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import (
     CompressedBlocks,
     CompressedChunks,
@@ -64,15 +65,11 @@ class _Strings:
     num_values: Ints
 
 
-class Variable:
-    """Decode byte strings stored with their offsets."""
-
-    def num_buffers(self, _encoding: encodings21.Variable, _codecs: Codecs) -> int:
-        """Return 1: offsets and bytes together."""
-        return 1
+class Variable(Codec):
+    """Byte strings with their offsets."""
 
     def decode_chunks(
-        self, encoding: encodings21.Variable, chunks: Chunks, _codecs: Codecs
+        self, encoding: encodings21.Variable, chunks: Chunks, codecs: Codecs
     ) -> VariableWidth:
         """Join the strings of all chunks."""
         word = checked_offset_bits(encoding) // 8
@@ -85,12 +82,12 @@ class Variable:
         )
         return _join(strings, word)
 
-    def can_gather(self, _encoding: encodings21.Variable, _codecs: Codecs) -> bool:
+    def can_gather(self, encoding: encodings21.Variable, codecs: Codecs) -> bool:
         """Return True: two offsets lead to a value."""
         return True
 
     def gather(
-        self, encoding: encodings21.Variable, chunks: Chunks, request: Wanted, _codecs: Codecs
+        self, encoding: encodings21.Variable, chunks: Chunks, request: Wanted, codecs: Codecs
     ) -> VariableWidth:
         """Copy the wanted strings."""
         word = checked_offset_bits(encoding) // 8
@@ -115,7 +112,7 @@ class Variable:
         return VariableWidth(lengths.size, offsets, data)
 
     def decode_blocks(
-        self, encoding: encodings21.Variable, blocks: Chunks, _codecs: Codecs
+        self, encoding: encodings21.Variable, blocks: Chunks, codecs: Codecs
     ) -> VariableWidth:
         """Join the strings of all blocks."""
         word = checked_offset_bits(encoding) // 8
@@ -133,13 +130,73 @@ class Variable:
         return _join(strings, word)
 
     def decode_values(
-        self, encoding: encodings21.Variable, values: FixedWidth | VariableWidth, _codecs: Codecs
+        self, encoding: encodings21.Variable, values: FixedWidth | VariableWidth, codecs: Codecs
     ) -> VariableWidth:
         """Return the strings themselves: nothing was done to them."""
         checked_offset_bits(encoding)
         if not isinstance(values, VariableWidth):
             raise corrupt("values of variable width", f"values of {values.bits_per_value} bits")
         return values
+
+    def nominate_chunks(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take all values of variable width, as the last resort."""
+        return LAST_RESORT * isinstance(measured.block, VariableWidth)
+
+    def compress_chunks(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedChunks:
+        """Cut into chunks of about the bytes aimed at; offsets and bytes stay apart as parts."""
+        block = _strings(measured)
+        word = block.offsets.dtype.itemsize
+        counts = _chunk_counts(block.offsets, options.chunk_bytes)
+        firsts = np.cumsum(counts) - counts
+        bounds = block.offsets[np.append(firsts, block.num_values)].astype(np.int64)
+        offsets, offset_starts = _chunk_offsets(block.offsets, counts, bounds)
+        sizes = np.diff(bounds)
+        parts = Parts(
+            (
+                ChunkBuffer(offsets, offset_starts, (counts + 1) * word),
+                ChunkBuffer(block.data, bounds[:-1], sizes),
+                ChunkBuffer(_PADDING, np.zeros_like(sizes), -sizes % word),
+            )
+        )
+        return CompressedChunks(_message(word * 8), (parts,), counts)
+
+    def nominate_blocks(
+        self, measured: Measured, num_values: Ints, options: EncodingOptions
+    ) -> int:
+        """Take one block (a dictionary) of values of variable width."""
+        return LAST_RESORT * (isinstance(measured.block, VariableWidth) and num_values.size == 1)
+
+    def compress_blocks(
+        self,
+        measured: Measured,
+        num_values: Ints,
+        options: EncodingOptions,
+        compressors: Compressors,
+    ) -> CompressedBlocks:
+        """Put the header before offsets and bytes."""
+        block = _strings(measured)
+        word = block.offsets.dtype.itemsize
+        head = np.array([8 * word, (int(num_values[0]) + 3) * word], block.offsets.dtype)
+        parts = (head.view(np.uint8), block.offsets.view(np.uint8), block.data)
+        sizes = (head.nbytes, block.offsets.nbytes, int(block.offsets[-1]))
+        buffers = tuple(
+            ChunkBuffer(part, np.zeros(1, np.int64), np.array([size], np.int64))
+            for part, size in zip(parts, sizes, strict=True)
+        )
+        return CompressedBlocks(_message(8 * word), Parts(buffers))
+
+    def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take all values of variable width, as the last resort."""
+        return LAST_RESORT * isinstance(measured.block, VariableWidth)
+
+    def compress_values(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedValues:
+        """Leave the values as they are."""
+        block = _strings(measured)
+        return CompressedValues(_message(8 * block.offsets.dtype.itemsize), block)
 
 
 def checked_offset_bits(encoding: encodings21.Variable) -> int:
@@ -285,70 +342,6 @@ def _offsets(total: int, num_bytes: int, word: int) -> npt.NDArray[np.int32] | I
     offsets = room.view(np.int32) if narrow else room.view(np.int64)
     offsets[0] = 0
     return offsets
-
-
-class VariableCompressor:
-    """Encode strings with their offsets."""
-
-    def nominate_chunks(self, measured: Measured, _options: EncodingOptions) -> int:
-        """Take all values of variable width, as the last resort."""
-        return LAST_RESORT * isinstance(measured.block, VariableWidth)
-
-    def compress_chunks(
-        self, measured: Measured, options: EncodingOptions, _compressors: Compressors
-    ) -> CompressedChunks:
-        """Cut into chunks of about the bytes aimed at; offsets and bytes stay apart as parts."""
-        block = _strings(measured)
-        word = block.offsets.dtype.itemsize
-        counts = _chunk_counts(block.offsets, options.chunk_bytes)
-        firsts = np.cumsum(counts) - counts
-        bounds = block.offsets[np.append(firsts, block.num_values)].astype(np.int64)
-        offsets, offset_starts = _chunk_offsets(block.offsets, counts, bounds)
-        sizes = np.diff(bounds)
-        parts = Parts(
-            (
-                ChunkBuffer(offsets, offset_starts, (counts + 1) * word),
-                ChunkBuffer(block.data, bounds[:-1], sizes),
-                ChunkBuffer(_PADDING, np.zeros_like(sizes), -sizes % word),
-            )
-        )
-        return CompressedChunks(_message(word * 8), (parts,), counts)
-
-    def nominate_blocks(
-        self, measured: Measured, num_values: Ints, _options: EncodingOptions
-    ) -> int:
-        """Take one block (a dictionary) of values of variable width."""
-        return LAST_RESORT * (isinstance(measured.block, VariableWidth) and num_values.size == 1)
-
-    def compress_blocks(
-        self,
-        measured: Measured,
-        num_values: Ints,
-        _options: EncodingOptions,
-        _compressors: Compressors,
-    ) -> CompressedBlocks:
-        """Put the header before offsets and bytes."""
-        block = _strings(measured)
-        word = block.offsets.dtype.itemsize
-        head = np.array([8 * word, (int(num_values[0]) + 3) * word], block.offsets.dtype)
-        parts = (head.view(np.uint8), block.offsets.view(np.uint8), block.data)
-        sizes = (head.nbytes, block.offsets.nbytes, int(block.offsets[-1]))
-        buffers = tuple(
-            ChunkBuffer(part, np.zeros(1, np.int64), np.array([size], np.int64))
-            for part, size in zip(parts, sizes, strict=True)
-        )
-        return CompressedBlocks(_message(8 * word), Parts(buffers))
-
-    def nominate_values(self, measured: Measured, _options: EncodingOptions) -> int:
-        """Take all values of variable width, as the last resort."""
-        return LAST_RESORT * isinstance(measured.block, VariableWidth)
-
-    def compress_values(
-        self, measured: Measured, _options: EncodingOptions, _compressors: Compressors
-    ) -> CompressedValues:
-        """Leave the values as they are."""
-        block = _strings(measured)
-        return CompressedValues(_message(8 * block.offsets.dtype.itemsize), block)
 
 
 def _strings(measured: Measured) -> VariableWidth:

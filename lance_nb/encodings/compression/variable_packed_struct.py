@@ -24,6 +24,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import CompressedValues, Compressors
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import memory, ranges
@@ -36,8 +37,8 @@ _WIDEST_UNSEEN = 4096  # bytes of a fixed child of which the rows hold (almost) 
 Field = encodings21.VariablePackedStruct.FieldEncoding
 
 
-class VariablePackedStruct:
-    """Walk over the children of all rows at once."""
+class VariablePackedStruct(Codec):
+    """Children of any width, interleaved row by row; read those of all rows at once."""
 
     def decode_values(
         self,
@@ -57,6 +58,33 @@ class VariablePackedStruct:
             children.append(codecs.decode_values(field.value, child))
         rows.check_finished()
         return PackedStruct(values.num_values, tuple(children))
+
+    def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take structs whose children have whole bytes, from file version 2.2 on."""
+        block = measured.block
+        if not isinstance(block, PackedStruct) or not options.has_large_chunks:
+            return 0
+        return STRUCTURAL * all(not (bits_per_value(child) or 0) % 8 for child in block.children)
+
+    def compress_values(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedValues:
+        """Join the children of every row, each string behind its length."""
+        block = measured.block
+        if not isinstance(block, PackedStruct):
+            raise InternalError(f"packed rows of a {type(block).__name__} block")
+        message = encodings21.VariablePackedStruct()
+        columns: list[tuple[Ints, Bytes]] = []
+        for child in block.children:
+            compressed = compressors.compress_values(Measured(child), options)
+            field = message.fields.add(value=compressed.encoding)
+            columns += _columns(compressed.values, field)
+        rows = join_rows(columns)
+        ends = np.sum([offsets for offsets, _ in columns], axis=0)
+        narrow = int(ends[-1]) <= _INT32_MAX
+        values = VariableWidth(block.num_values, ends.astype(np.int32) if narrow else ends, rows)
+        encoding = encodings21.CompressiveEncoding(variable_packed_struct=message)
+        return CompressedValues(encoding, values)
 
 
 def _is_fixed(field: Field) -> bool:
@@ -128,37 +156,6 @@ class _Rows:
                 f"{int(room[first])} bytes left in the row",
             )
         return sizes.astype(np.int64)
-
-
-class VariablePackedStructCompressor:
-    """Interleave children of any width row by row."""
-
-    def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
-        """Take structs whose children have whole bytes, from file version 2.2 on."""
-        block = measured.block
-        if not isinstance(block, PackedStruct) or not options.has_large_chunks:
-            return 0
-        return STRUCTURAL * all(not (bits_per_value(child) or 0) % 8 for child in block.children)
-
-    def compress_values(
-        self, measured: Measured, options: EncodingOptions, compressors: Compressors
-    ) -> CompressedValues:
-        """Join the children of every row, each string behind its length."""
-        block = measured.block
-        if not isinstance(block, PackedStruct):
-            raise InternalError(f"packed rows of a {type(block).__name__} block")
-        message = encodings21.VariablePackedStruct()
-        columns: list[tuple[Ints, Bytes]] = []
-        for child in block.children:
-            compressed = compressors.compress_values(Measured(child), options)
-            field = message.fields.add(value=compressed.encoding)
-            columns += _columns(compressed.values, field)
-        rows = join_rows(columns)
-        ends = np.sum([offsets for offsets, _ in columns], axis=0)
-        narrow = int(ends[-1]) <= _INT32_MAX
-        values = VariableWidth(block.num_values, ends.astype(np.int32) if narrow else ends, rows)
-        encoding = encodings21.CompressiveEncoding(variable_packed_struct=message)
-        return CompressedValues(encoding, values)
 
 
 def _columns(values: FixedWidth | VariableWidth, field: Field) -> list[tuple[Ints, Bytes]]:

@@ -56,7 +56,7 @@ _SMALL_WITH_LEVELS = (1, 8, 16, 64, 128)  # bits: packed, or a dictionary of one
 
 
 class ConstantLayout:
-    """The layout arm: everything it has is small, so every buffer is an index buffer."""
+    """Pages of one value, or of none: all is small, so every buffer is an index buffer."""
 
     joined_bytes_max = 0  # a value and levels in buffers differ from page to page
 
@@ -124,6 +124,29 @@ class ConstantLayout:
         repeated = np.repeat(stored, [page.num_rows for page in pages], axis=0)
         block = FixedWidth(8 * width, shape.num_rows, repeated.ravel())
         return _RepeatedPages(block, check_layers(layout.layers)), {}
+
+    def nominate(self, page: LeafPage) -> int:
+        """Take pages without any value, and those that may have a single one."""
+        return _PRIORITY * (isinstance(page.measured.block, AllNull) or _may_have_one(page))
+
+    def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
+        """Write the value, and the levels where the layers do not say everything."""
+        levels = page.levels
+        message = encodings21.ConstantLayout(layers=levels.layer_enums)
+        if isinstance(page.measured.block, AllNull):
+            buffers = _all_null_levels(page, message, compressors)
+        else:
+            value = single_value(page.measured.block, page.valid_slots)
+            if value is None:
+                return None
+            buffers = _raw_levels(levels)
+            inline = inline_bytes(value)
+            if inline is None:
+                buffers.insert(0, scalar_buffer(value))
+            else:
+                message.inline_value = inline
+        layout = encodings21.PageLayout(constant_layout=message)
+        return EncodedPage(layout, tuple(buffers), levels.num_rows)
 
 
 def _inline(value: bytes) -> FixedWidth:
@@ -247,33 +270,6 @@ class _RepeatedPages:
         if rows.num_rows != self._values.num_values:
             values = gather_ranges(values, rows.starts, rows.stops)
         return DecodedPage(values, None, None, self._layers)
-
-
-class ConstantLayoutEncoder:
-    """Write pages of one value, or of none."""
-
-    def nominate(self, page: LeafPage) -> int:
-        """Take pages without any value, and those that may have a single one."""
-        return _PRIORITY * (isinstance(page.measured.block, AllNull) or _may_have_one(page))
-
-    def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
-        """Write the value, and the levels where the layers do not say everything."""
-        levels = page.levels
-        message = encodings21.ConstantLayout(layers=levels.layer_enums)
-        if isinstance(page.measured.block, AllNull):
-            buffers = _all_null_levels(page, message, compressors)
-        else:
-            value = single_value(page.measured.block, page.valid_slots)
-            if value is None:
-                return None
-            buffers = _raw_levels(levels)
-            inline = inline_bytes(value)
-            if inline is None:
-                buffers.insert(0, scalar_buffer(value))
-            else:
-                message.inline_value = inline
-        layout = encodings21.PageLayout(constant_layout=message)
-        return EncodedPage(layout, tuple(buffers), levels.num_rows)
 
 
 def _may_have_one(page: LeafPage) -> bool:

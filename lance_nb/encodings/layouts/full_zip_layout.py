@@ -74,7 +74,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class FullZipLayout:
-    """The layout arm: which buffers to read first, and how to open the page."""
+    """Wide values, structs with strings, and what no chunk can hold, entry by entry."""
 
     joined_bytes_max = 1 << 19  # copying more costs more than it saves
 
@@ -126,6 +126,27 @@ class FullZipLayout:
         data = np.frombuffer(b"".join(entries), np.uint8)
         whole = PageShape(sum(page.num_rows for page in pages), (data.size,), file_version)
         return FullZipPage(pages[0].layout, whole, codecs, None), {0: PageBuffer(data)}
+
+    def nominate(self, page: LeafPage) -> int:
+        """Take wide values, structs with strings, and what no other layout can hold."""
+        block, options = page.measured.block, page.options
+        if isinstance(block, AllNull | Dictionary) or (bits_per_value(block) or 8) % 8:
+            return 0
+        if isinstance(block, PackedStruct):
+            # Structs of plain numbers only belong into chunks, whatever their width.
+            is_plain = all(isinstance(child, FixedWidth) for child in block.children)
+            return 0 if is_plain or not options.has_large_chunks else _PRIORITY_ASKED
+        if options.structural == "fullzip":
+            return _PRIORITY_ASKED
+        return _PRIORITY_WIDE if page.measured.widest_bytes >= _WIDE_BYTES else _PRIORITY
+
+    def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
+        """Compress the values one by one and zip them with their levels."""
+        options = page.options
+        if options.compression == "lz4" and page.valid_slots is not None:
+            options = replace(options, compression="zstd")  # LZ4 has no form for nulls here
+        compressed = compressors.compress_values(page.measured, options)
+        return zip_page(compressed, page.levels)
 
 
 def _needs_index(layout: encodings21.FullZipLayout) -> bool:
@@ -319,31 +340,6 @@ class FullZipPage:
 def _words(control: Bytes) -> Levels:
     """Read control words that hold a definition level only."""
     return control.ravel().view(f"<u{control.shape[1]}").astype(np.uint16)
-
-
-class FullZipLayoutEncoder:
-    """Write wide values, structs with strings, and what no chunk can hold."""
-
-    def nominate(self, page: LeafPage) -> int:
-        """Take wide values, structs with strings, and what no other layout can hold."""
-        block, options = page.measured.block, page.options
-        if isinstance(block, AllNull | Dictionary) or (bits_per_value(block) or 8) % 8:
-            return 0
-        if isinstance(block, PackedStruct):
-            # Structs of plain numbers only belong into chunks, whatever their width.
-            is_plain = all(isinstance(child, FixedWidth) for child in block.children)
-            return 0 if is_plain or not options.has_large_chunks else _PRIORITY_ASKED
-        if options.structural == "fullzip":
-            return _PRIORITY_ASKED
-        return _PRIORITY_WIDE if page.measured.widest_bytes >= _WIDE_BYTES else _PRIORITY
-
-    def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
-        """Compress the values one by one and zip them with their levels."""
-        options = page.options
-        if options.compression == "lz4" and page.valid_slots is not None:
-            options = replace(options, compression="zstd")  # LZ4 has no form for nulls here
-        compressed = compressors.compress_values(page.measured, options)
-        return zip_page(compressed, page.levels)
 
 
 def zip_page(compressed: CompressedValues, levels: PageLevels) -> EncodedPage | None:

@@ -95,7 +95,7 @@ _DICT_VALUES_MIN = 64  # below, nothing is worth a dictionary
 
 
 class MiniBlockLayout:
-    """The layout arm: which buffers to read first, and how to open the page."""
+    """Small values in chunks: which buffers to read first, and how to open and encode a page."""
 
     joined_bytes_max = 1 << 19  # copying more costs more than it saves
 
@@ -122,11 +122,11 @@ class MiniBlockLayout:
         has_rows = bool(layout.repetition_index_depth)
         table, rows, items = NO_CHUNKS, NO_ROWS if has_rows else None, None
         if buffers[0].size or layout.num_items or shape.num_rows:
-            table, ends = read_chunk_table([layout], [buffers[0]], [shape.buffer_sizes[1]])
+            table, ends = read_chunk_table([layout], [buffers[0].data], [shape.buffer_sizes[1]])
             num_values = int(table.value_ends[-1])
             if has_rows:
                 index = buffers[len(shape.buffer_sizes) - 1]
-                rows = read_row_index([index], [shape.num_rows], ends)
+                rows = read_row_index([index.data], [shape.num_rows], ends)
             elif num_values != shape.num_rows:
                 raise corrupt(f"{shape.num_rows} values in the page", str(num_values))
         if layout.HasField("dictionary"):
@@ -179,6 +179,30 @@ class MiniBlockLayout:
         data = np.frombuffer(b"".join(chunks), np.uint8)
         return MiniBlockPage(layout, shape, codecs, parts), {1: PageBuffer(data)}
 
+    def nominate(self, page: LeafPage) -> int:
+        """Take everything, best if asked for; wide values prefer another layout."""
+        block = page.measured.block
+        if isinstance(block, AllNull) or (
+            isinstance(block, PackedStruct)
+            and not all(isinstance(child, FixedWidth) for child in block.children)
+        ):
+            return 0
+        return _PRIORITY_ASKED if page.options.structural == "miniblock" else _PRIORITY
+
+    def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
+        """Compress values and levels and put the chunks together; None if a chunk is too large."""
+        dictionary = to_dictionary(page.measured, page.options)
+        measured = page.measured if dictionary is None else Measured(dictionary.indices)
+        values = compressors.compress_chunks(measured, page.options)
+        if dictionary is None and _is_plain(page, values):
+            return None
+        encoded = _encode_chunks(page, values, dictionary, compressors)
+        smaller = None if encoded is not None else _smaller_chunks(page, measured)
+        if smaller is not None:
+            values = compressors.compress_chunks(measured, smaller)
+            encoded = _encode_chunks(page, values, dictionary, compressors)
+        return encoded
+
 
 def _joined_items(
     layout: encodings21.MiniBlockLayout, counts: Ints, pages: Sequence[WholePage], codecs: Codecs
@@ -208,34 +232,6 @@ def _check_buffer_count(layout: encodings21.MiniBlockLayout, shape: PageShape) -
     expected = 2 + layout.HasField("dictionary") + bool(layout.repetition_index_depth)
     if len(shape.buffer_sizes) != expected:
         raise corrupt(f"{expected} mini-block page buffers", str(len(shape.buffer_sizes)))
-
-
-class MiniBlockLayoutEncoder:
-    """Write small values in chunks."""
-
-    def nominate(self, page: LeafPage) -> int:
-        """Take everything, best if asked for; wide values prefer another layout."""
-        block = page.measured.block
-        if isinstance(block, AllNull) or (
-            isinstance(block, PackedStruct)
-            and not all(isinstance(child, FixedWidth) for child in block.children)
-        ):
-            return 0
-        return _PRIORITY_ASKED if page.options.structural == "miniblock" else _PRIORITY
-
-    def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
-        """Compress values and levels and put the chunks together; None if a chunk is too large."""
-        dictionary = to_dictionary(page.measured, page.options)
-        measured = page.measured if dictionary is None else Measured(dictionary.indices)
-        values = compressors.compress_chunks(measured, page.options)
-        if dictionary is None and _is_plain(page, values):
-            return None
-        encoded = _encode_chunks(page, values, dictionary, compressors)
-        smaller = None if encoded is not None else _smaller_chunks(page, measured)
-        if smaller is not None:
-            values = compressors.compress_chunks(measured, smaller)
-            encoded = _encode_chunks(page, values, dictionary, compressors)
-        return encoded
 
 
 def _is_plain(page: LeafPage, values: CompressedChunks) -> bool:

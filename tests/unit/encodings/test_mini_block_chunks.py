@@ -48,7 +48,7 @@ def layout(num_items: int, *, large: bool = True, levels: bool = False) -> pb.Mi
 @pytest.mark.parametrize("large", [True, False])
 def test_words_say_size_and_count(large: bool) -> None:
     words = (u32 if large else u16)((3 << 4) | 10, (0 << 4) | 2, (99 << 4) | 0)
-    table, ends = read_chunk_table([layout(1100, large=large)], [array(words)], [32 + 8 + 800])
+    table, ends = read_chunk_table([layout(1100, large=large)], [memoryview(words)], [32 + 8 + 800])
     assert ends.tolist() == [3]
     assert table.sizes.tolist() == [32, 8, 800]
     assert table.starts.tolist() == [0, 32, 40]
@@ -59,7 +59,7 @@ def test_words_say_size_and_count(large: bool) -> None:
 def test_the_largest_words_of_both_grammars() -> None:
     for large, word in ((True, 2**32 - 16), (False, 2**16 - 16)):
         size = ((word >> 4) + 1) * 8
-        words = array((u32 if large else u16)(word))
+        words = memoryview((u32 if large else u16)(word))
         table, _ = read_chunk_table([layout(5, large=large)], [words], [size])
         assert table.sizes.tolist() == [size]
 
@@ -81,7 +81,7 @@ def test_damaged_words_are_refused(
     num_items: int, words: bytes, bytes_there: int, reason: str
 ) -> None:
     with pytest.raises(CorruptFileError, match=reason):
-        read_chunk_table([layout(num_items)], [array(words)], [bytes_there])
+        read_chunk_table([layout(num_items)], [memoryview(words)], [bytes_there])
 
 
 def test_chunks_of_several_pages_are_counted_page_by_page() -> None:
@@ -95,7 +95,7 @@ def test_chunks_of_several_pages_are_counted_page_by_page() -> None:
 
 
 def test_rows_that_have_ended_and_started_by_each_chunk() -> None:
-    index = read_row_index([array(u64(2, 1, 0, 5, 1, 0, 3, 0))], [6], ints(4))
+    index = read_row_index([memoryview(u64(2, 1, 0, 5, 1, 0, 3, 0))], [6], ints(4))
     assert index.ended.tolist() == [2, 2, 3, 6]
     assert index.started.tolist() == [3, 3, 3, 6]
 
@@ -105,7 +105,7 @@ def test_rows_that_have_ended_and_started_by_each_chunk() -> None:
 )
 def test_a_damaged_row_index_is_refused(raw: bytes) -> None:
     with pytest.raises(CorruptFileError, match="a repetition index "):
-        read_row_index([array(raw)], [6], ints(1))
+        read_row_index([memoryview(raw)], [6], ints(1))
 
 
 def parts(*chunks: bytes) -> tuple:
@@ -113,7 +113,7 @@ def parts(*chunks: bytes) -> tuple:
     words = [((len(one) // 8 - 1) << 4) | (2 if at < len(chunks) - 1 else 0)
              for at, one in enumerate(chunks)]  # fmt: skip
     message = layout(4 * len(chunks), levels=True)
-    table, _ = read_chunk_table([message], [array(u32(*words))], [len(data)])
+    table, _ = read_chunk_table([message], [memoryview(u32(*words))], [len(data)])
     return message, table, data
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from lance_nb.encodings.base import AllNull
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.page_encoder import COMPRESSORS, compressors
+from lance_nb.encodings.page_encoder import compressors
+from lance_nb.encodings.registry import CODECS, codec_of
 from lance_nb.encodings.statistics import LAST_RESORT, STRUCTURAL, WRAPPER, Measured, saving
 from lance_nb.errors import NotSupportedError
 from tests.conformance.codec_tests import options, page_arms
@@ -75,16 +76,16 @@ IN_ZSTD = {
 
 def nominate(who: str, block: Measured, options: EncodingOptions) -> int:
     name, role = who.split()
-    ask = getattr(COMPRESSORS[name], f"nominate_{role}")
+    ask = getattr(codec_of(name), f"nominate_{role}")
     return ask(block, np.array([COUNT]), options) if role == "blocks" else ask(block, options)
 
 
 def test_every_role_of_every_compressor_is_in_the_table() -> None:
     roles = [
-        f"{name} {role}"
-        for name, codec in COMPRESSORS.items()
+        f"{arm} {role}"
+        for arm in CODECS
         for role in ("chunks", "blocks", "values")
-        if hasattr(codec, f"nominate_{role}")
+        if codec_of(arm).has(f"nominate_{role}")
     ]
     assert sorted(roles) == sorted(TAKEN)
 
@@ -110,30 +111,30 @@ def test_compressors_offer_themselves_for_what_they_can_store(
 @pytest.mark.parametrize("who", [name for name in TAKEN if name.endswith("blocks")])
 def test_no_values_are_for_the_last_resorts(who: str) -> None:
     nothing = measured([], pa.int32())
-    codec = COMPRESSORS[who.partition(" ")[0]]
-    found = codec.nominate_blocks(nothing, np.array([0]), V2_2)  # type: ignore[union-attr]
+    codec = codec_of(who.partition(" ")[0])
+    found = codec.nominate_blocks(nothing, np.array([0]), V2_2)
     assert found == LAST_RESORT * (who == "flat blocks")
 
 
 @pytest.mark.parametrize("count", [1, 1024, 1025])
 def test_only_one_block_is_packed_with_its_width_in_front(count: int) -> None:
-    packing, values = COMPRESSORS["inline_bitpacking"], measured(np.arange(count) % 50)
+    packing, values = codec_of("inline_bitpacking"), measured(np.arange(count) % 50)
     fits = 10 < count <= 1024
-    assert bool(packing.nominate_blocks(values, np.array([count]), V2_2)) == fits  # type: ignore[union-attr]
+    assert bool(packing.nominate_blocks(values, np.array([count]), V2_2)) == fits
     halves = np.array([count // 2, count - count // 2])
-    assert not packing.nominate_blocks(values, halves, V2_2)  # type: ignore[union-attr]
+    assert not packing.nominate_blocks(values, halves, V2_2)
 
 
 @pytest.mark.parametrize(("bits", "taken"), [(6, True), (7, True), (8, False)])
 def test_bits_are_packed_where_a_tenth_is_saved(bits: int, taken: bool) -> None:
     values = np.full(8192, (1 << bits) - 1, np.uint8)
-    assert bool(COMPRESSORS["inline_bitpacking"].nominate_chunks(measured(values), V2_2)) == taken  # type: ignore[union-attr]
+    assert bool(codec_of("inline_bitpacking").nominate_chunks(measured(values), V2_2)) == taken
 
 
 def test_strings_of_several_blocks_are_not_a_dictionary() -> None:
     halves = np.array([COUNT // 2] * 2)
-    variable = COMPRESSORS["variable"]
-    assert not variable.nominate_blocks(BLOCKS["text"], halves, V2_2)  # type: ignore[union-attr]
+    variable = codec_of("variable")
+    assert not variable.nominate_blocks(BLOCKS["text"], halves, V2_2)
 
 
 @pytest.mark.parametrize(

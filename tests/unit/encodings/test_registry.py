@@ -32,7 +32,7 @@ def test_every_arm_of_the_message_has_a_codec() -> None:
     arms = {field.name for field in Encoding.DESCRIPTOR.oneofs_by_name["compression"].fields}
     assert set(CODECS) == arms
     for arm in arms:
-        assert type(codec_of(arm)).__name__ == CODECS[arm][0]
+        assert type(codec_of(arm)).__name__ == CODECS[arm]
         assert codec_of(arm) is codec_of(arm)
 
 
@@ -40,7 +40,7 @@ def test_every_layout_of_the_message_is_registered() -> None:
     oneof = encodings21.PageLayout.DESCRIPTOR.oneofs_by_name["layout"]
     assert set(LAYOUTS) == {field.name for field in oneof.fields}
     for arm in LAYOUTS:
-        assert type(layout_of(arm)).__name__ == LAYOUTS[arm][0]
+        assert type(layout_of(arm)).__name__ == LAYOUTS[arm]
 
 
 @pytest.mark.parametrize(

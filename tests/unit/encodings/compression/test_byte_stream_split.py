@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
     byte_stream_split,
@@ -15,7 +15,7 @@ from tests.property.encodings.reference_encoders import (
     split_bytes,
     variable,
 )
-from tests.support.compressing import COMPRESSORS, V2_2, in_chunks, measured
+from tests.support.compressing import V2_2, in_chunks, measured
 
 
 def test_byte_j_of_value_i_lies_at_j_times_n_plus_i() -> None:
@@ -60,7 +60,7 @@ def test_split_values_come_back(kind: str, count: int) -> None:
 
 
 def test_it_is_chosen_only_below_a_compression_that_was_asked_for() -> None:
-    split, values = COMPRESSORS["byte_stream_split"], measured(np.arange(9.0))
+    split, values = codec_of("byte_stream_split"), measured(np.arange(9.0))
     assert split.nominate_chunks(values, WISH.wrapped)
     for options in (WISH, V2_2, V2_2.wrapped):
         assert not split.nominate_chunks(values, options)
@@ -68,7 +68,7 @@ def test_it_is_chosen_only_below_a_compression_that_was_asked_for() -> None:
 
 
 def test_without_an_option_it_is_chosen_where_a_sample_becomes_smaller() -> None:
-    split = COMPRESSORS["byte_stream_split"]
+    split = codec_of("byte_stream_split")
     zstd = EncodingOptions(file_version=(2, 2), compression="zstd").wrapped
     smooth = 20 + np.sin(np.arange(9000) / 500)
     assert split.nominate_chunks(measured(smooth), zstd)
@@ -86,5 +86,5 @@ def test_values_below_three_quarters_of_their_bits_are_packed_instead(
     zstd = EncodingOptions(file_version=(2, 2), compression="zstd").wrapped
     top = 1 << bits
     values = (top - 1 - top / 4 * (1 + np.sin(np.arange(9 * 1024) / 500))).astype(np.uint32)
-    split = COMPRESSORS["byte_stream_split"]
+    split = codec_of("byte_stream_split")
     assert bool(split.nominate_chunks(measured(values), zstd)) == taken

@@ -8,7 +8,7 @@ import pytest
 
 from lance_nb.encodings.base import AllNull, FixedSizeList, FixedWidth, VariableWidth
 from lance_nb.encodings.page_encoder import compressors
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
     bitmap,
@@ -20,7 +20,7 @@ from tests.property.encodings.reference_encoders import (
     integers,
     to_words,
 )
-from tests.support.compressing import COMPRESSORS, V2_2, by_value, in_chunks, measured
+from tests.support.compressing import V2_2, by_value, in_chunks, measured
 from tests.support.leaf_values import make
 
 
@@ -173,7 +173,7 @@ KINDS = [
     "list of 3 int16, null items",
     "list of 90 int32, null items",
 ]
-LISTS = COMPRESSORS["fixed_size_list"]
+LISTS = codec_of("fixed_size_list")
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from lance_nb.encodings.base import (
     Wanted,
     single_chunk,
 )
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import booleans, chunks_of, flat, integers
-from tests.support.compressing import COMPRESSORS, V2_2, by_value, in_blocks, in_chunks, measured
+from tests.support.compressing import V2_2, by_value, in_blocks, in_chunks, measured
 
 
 def test_chunks_of_int32_are_joined() -> None:
@@ -103,7 +103,7 @@ def test_a_value_that_is_fetched_lies_in_its_chunk(bits: int, position: int, siz
             assert codecs.gather(flat(bits), chunks, wanted).num_values == 1
 
 
-FLAT = COMPRESSORS["flat"]
+FLAT = codec_of("flat")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from lance_nb.encodings.base import FixedWidth, VariableWidth
 from lance_nb.encodings.compression import fsst as fsst_codec
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.errors import CorruptFileError
 from tests.property.encodings.reference_encoders import (
     chunks_of,
@@ -23,7 +23,7 @@ from tests.property.encodings.reference_encoders import (
     variable_chunk,
 )
 from tests.support.compiled_forms import Form, forced
-from tests.support.compressing import COMPRESSORS, V2_2, by_value, in_chunks, measured
+from tests.support.compressing import V2_2, by_value, in_chunks, measured
 
 SYMBOLS = [b"http://", b"www.", b".com", b"e", b"exactly8"]
 TABLE = symbol_table(SYMBOLS)
@@ -139,7 +139,7 @@ def test_codes_of_fixed_width_are_refused() -> None:
         codecs.decode_values(fsst(TABLE, flat(8)), FixedWidth(8, 1, np.zeros(1, np.uint8)))
 
 
-FSST = COMPRESSORS["fsst"]
+FSST = codec_of("fsst")
 TEXTS = [f"the quick brown fox jumps over dog {i}" for i in range(2000)]
 
 

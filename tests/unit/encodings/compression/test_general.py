@@ -12,7 +12,7 @@ import zstandard
 from lance_nb.encodings.base import FixedWidth, VariableWidth, single_chunk
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.page_encoder import compressors
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
     LZ4,
@@ -28,7 +28,7 @@ from tests.property.encodings.reference_encoders import (
     to_words,
     variable,
 )
-from tests.support.compressing import COMPRESSORS, V2_2, by_value, in_blocks, in_chunks, measured
+from tests.support.compressing import V2_2, by_value, in_blocks, in_chunks, measured
 
 
 def squeezed(scheme: int, content: bytes) -> bytes:
@@ -136,7 +136,7 @@ def test_unknown_schemes_and_fixed_widths_are_refused() -> None:
         codecs.decode_values(general(LZ4, flat(8)), values)
 
 
-GENERAL = COMPRESSORS["general"]
+GENERAL = codec_of("general")
 WISHES = [
     EncodingOptions(file_version=(2, 2), compression="lz4"),
     EncodingOptions(file_version=(2, 2), compression="zstd", compression_level=1),

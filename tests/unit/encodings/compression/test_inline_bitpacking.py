@@ -10,7 +10,7 @@ from lance_nb.encodings.compress_base import Parts
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.mini_block_chunks import assemble
 from lance_nb.encodings.page_encoder import compressors
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
     chunks_of,
@@ -18,7 +18,7 @@ from tests.property.encodings.reference_encoders import (
     inline_chunk,
     integers,
 )
-from tests.support.compressing import COMPRESSORS, V2_2, in_blocks, in_chunks, measured
+from tests.support.compressing import V2_2, in_blocks, in_chunks, measured
 
 # First bytes of chunks that pylance wrote, and the 1024 values in each of them.
 VECTORS = [
@@ -99,7 +99,7 @@ def test_a_values_message_without_a_scheme_changes_nothing() -> None:
     assert integers(block) == list(range(7))
 
 
-PACKING = COMPRESSORS["inline_bitpacking"]
+PACKING = codec_of("inline_bitpacking")
 
 
 @pytest.mark.parametrize("kind", ["uint8", "int16", "int32", "uint64"])

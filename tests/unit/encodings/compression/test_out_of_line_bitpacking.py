@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
     chunks_of,
@@ -15,7 +15,7 @@ from tests.property.encodings.reference_encoders import (
     out_of_line_block,
     variable,
 )
-from tests.support.compressing import COMPRESSORS, V2_2, in_blocks, measured
+from tests.support.compressing import V2_2, in_blocks, measured
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 1023, 1024, 1025, 3000])
@@ -82,7 +82,7 @@ def test_widths_and_inner_encodings_are_checked() -> None:
         codecs.decode_blocks(encoding, chunks_of([[b""]], [0]))
 
 
-PACKING = COMPRESSORS["out_of_line_bitpacking"]
+PACKING = codec_of("out_of_line_bitpacking")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.encodings.base import FixedWidth, PackedStruct
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.errors import CorruptFileError
 from tests.property.encodings.reference_encoders import (
     chunks_of,
@@ -16,7 +16,7 @@ from tests.property.encodings.reference_encoders import (
     packed_struct,
     to_words,
 )
-from tests.support.compressing import COMPRESSORS, V2_2, in_chunks, measured
+from tests.support.compressing import V2_2, in_chunks, measured
 
 
 def rows(count: int) -> bytes:
@@ -80,7 +80,7 @@ def test_rows_of_64_bits_stay_plain() -> None:
 
 
 def test_strings_and_booleans_are_for_others() -> None:
-    packed = COMPRESSORS["packed_struct"]
+    packed = codec_of("packed_struct")
     for type_, value in ((pa.string(), "x"), (pa.bool_(), True)):
         structs = measured([{"a": value}], pa.struct([("a", type_)]))
         assert not packed.nominate_chunks(structs, V2_2)

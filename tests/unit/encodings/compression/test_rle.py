@@ -9,7 +9,7 @@ import pytest
 
 from lance_nb.encodings.compression.rle import _repeated, _run_sums
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
     chunks_of,
@@ -23,7 +23,7 @@ from tests.property.encodings.reference_encoders import (
     to_words,
     variable,
 )
-from tests.support.compressing import COMPRESSORS, V2_1, V2_2, in_blocks, in_chunks, measured
+from tests.support.compressing import V2_1, V2_2, in_blocks, in_chunks, measured
 
 
 def test_a_block_of_pylance_with_a_hundred_equal_levels_is_read() -> None:
@@ -104,7 +104,7 @@ def test_lengths_in_other_forms_are_refused() -> None:
         codecs.decode_chunks(rle(16, values=variable()), chunks)
 
 
-RLE = COMPRESSORS["rle"]
+RLE = codec_of("rle")
 
 
 @pytest.mark.parametrize("kind", ["uint8", "int16", "int32", "int64"])

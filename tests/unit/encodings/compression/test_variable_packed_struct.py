@@ -11,7 +11,7 @@ import pytest
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import FixedWidth, PackedStruct, VariableWidth
-from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.registry import codec_of, codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
     Encoding,
@@ -24,7 +24,6 @@ from tests.property.encodings.reference_encoders import (
     variable,
 )
 from tests.support.compressing import (
-    COMPRESSORS,
     V2_1,
     V2_2,
     by_value,
@@ -162,7 +161,7 @@ def test_rows_come_back() -> None:
 
 
 def test_the_rows_of_a_small_page_have_offsets_of_32_bits() -> None:
-    compressed = COMPRESSORS["variable_packed_struct"].compress_values(
+    compressed = codec_of("variable_packed_struct").compress_values(
         measured(ROWS, TYPE), V2_2, compressors
     )
     assert compressed.values.offsets.dtype == np.int32
@@ -174,7 +173,7 @@ def test_rows_with_vectors_come_back() -> None:
 
 
 def test_it_is_for_2_2_and_whole_bytes() -> None:
-    codec = COMPRESSORS["variable_packed_struct"]
+    codec = codec_of("variable_packed_struct")
     assert codec.nominate_values(measured(ROWS, TYPE), V2_2)
     assert not codec.nominate_values(measured(ROWS, TYPE), V2_1)
     flags = pa.struct([("s", pa.string()), ("f", pa.bool_())])
