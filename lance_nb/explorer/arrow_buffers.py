@@ -17,16 +17,13 @@ import pyarrow as pa
 
 def numbers_of(column: pa.Array) -> Any:
     """View the stored values of an integer or float array; slots of nulls hold anything."""
-    dtype = np.dtype(_dtype_name(column.type))
+    kind = column.type
+    letter = "f" if pa.types.is_floating(kind) else "u" if str(kind).startswith("u") else "i"
+    dtype = np.dtype(f"<{letter}{kind.bit_width // 8}")
     data = column.buffers()[1]
     if data is None:
         return np.zeros(len(column), dtype)
     return np.frombuffer(data, dtype, len(column), column.offset * dtype.itemsize)
-
-
-def _dtype_name(kind: pa.DataType) -> str:
-    letter = "f" if pa.types.is_floating(kind) else "u" if str(kind).startswith("u") else "i"
-    return f"<{letter}{kind.bit_width // 8}"
 
 
 def flags_of(column: pa.Array) -> Any:

@@ -41,13 +41,6 @@ def render_value(value: Any) -> StaticRendering:
     return render_facts(FACTS[kind_of(value) or ""](value))
 
 
-def _tables_of(database: Database) -> StaticRendering:
-    """Render the first tables of a database; more would read a manifest each."""
-    names = database.table_names()
-    summaries = database.summaries(names[:TABLES_SHOWN])
-    return render_tables(database, summaries, len(names))
-
-
 def widget_of(value: Any) -> LanceWidget:
     """Return the widget of a value that ``kind_of`` knows."""
     kind = kind_of(value) or ""
@@ -83,7 +76,8 @@ def mime_bundle(value: Any) -> dict[str, Any]:
 def _shown(value: Any) -> tuple[LanceWidget | None, StaticRendering]:
     if isinstance(value, Database):
         if not has_browser():
-            return None, _tables_of(value)
+            names = value.table_names()  # to describe more would read a manifest each
+            return None, render_tables(value, value.summaries(names[:TABLES_SHOWN]), len(names))
         explorer = DatabaseExplorer(value)
         return explorer, explorer.picture()
     if kind_of(value) is None:

@@ -118,15 +118,11 @@ def _places(dataset: Source, versions: Sequence[int | str] | None) -> list[Place
         opened = (refs.resolve(dataset, str(version)) for version in list(versions)[:MAX_VERSIONS])
         return list(dict.fromkeys((source.branch, source.version) for source in opened))
     own = [(dataset.branch, number) for number in reversed(dataset.version_numbers()[-_NEWEST:])]
-    tags = list(_readable_tags(dataset).values())[:MAX_REFS]
+    readable = getattr(dataset.tags, "readable", dataset.tags.list)
+    tags = list(readable().values())[:MAX_REFS]
     tagged = [(tag_record["branch"], tag_record["version"]) for tag_record in tags]
     heads = [_head(dataset, name) for name in (None, *list(dataset.branches.list())[:MAX_REFS])]
     return list(dict.fromkeys([*own, *tagged, *(head for head in heads if head is not None)]))
-
-
-def _readable_tags(dataset: Source) -> Any:
-    readable = getattr(dataset.tags, "readable", None)
-    return dataset.tags.list() if readable is None else readable()
 
 
 def _head(dataset: Source, branch: str | None) -> Place | None:

@@ -162,15 +162,14 @@ def image_marks(column: pa.Array) -> str:
 
     The size in pixels is checked when the image is requested.
     """
+    heads = heads_of(column, _MARK_BYTES)
     marks = "".join(
-        "1" if head is not None and _is_small_image(*head) else "0"
-        for head in heads_of(column, _MARK_BYTES)
+        "1"
+        if head is not None and head[1] <= THUMBNAIL_BYTES and media_of(*head).kind == "image"
+        else "0"
+        for head in heads
     )
     return marks if "1" in marks else ""
-
-
-def _is_small_image(head: bytes, size_bytes: int) -> bool:
-    return size_bytes <= THUMBNAIL_BYTES and media_of(head, size_bytes).kind == "image"
 
 
 def thumbnails(column: pa.Array) -> list[Thumbnail]:

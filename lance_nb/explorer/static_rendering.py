@@ -97,7 +97,7 @@ def render_table(
     head, rows = table
     texts = tuple(tuple(row) for row in rows)
     grid = _Grid(tuple(head), texts, note, frozenset(numeric)) if texts else None
-    return _rendering([_Block(heading, lines, grid, strong=True)])
+    return _rendering([_Block(heading, lines, grid)])
 
 
 def render_tables(
@@ -146,7 +146,6 @@ class _Block:
     heading: str
     lines: tuple[str, ...]
     grid: _Grid | None = None
-    strong: bool = False
 
 
 def _block(part: Part) -> _Block:
@@ -158,18 +157,17 @@ def _block(part: Part) -> _Block:
         return _versions_block(part)
     if isinstance(part, FirstRows):
         return _rows_block(part)
-    return _error_block(part) if isinstance(part, ErrorCard) else _detail_block(part)
-
-
-def _error_block(card: ErrorCard) -> _Block:
-    lines = (card.message, card.where and f"Where: {card.where}", f"What to do: {card.hint}")
-    return _Block(card.title, tuple(filter(None, lines)), strong=True)
+    if isinstance(part, ErrorCard):
+        where = part.where and f"Where: {part.where}"
+        lines = (part.message, where, f"What to do: {part.hint}")
+        return _Block(part.title, tuple(filter(None, lines)))
+    return _detail_block(part)
 
 
 def _card_block(card: DatasetCard) -> _Block:
     tags = "".join(f" · tag {tag}" for tag in card.tags)
     facts = " · ".join(f"{fact.value} {_fact_words(fact.key)}" for fact in card.facts)
-    return _Block(f"{card.name} · {card.label}{tags}", (facts,), strong=True)
+    return _Block(f"{card.name} · {card.label}{tags}", (facts,))
 
 
 def _fact_words(key: str) -> str:

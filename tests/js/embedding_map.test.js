@@ -165,10 +165,8 @@ const COLUMNS = {
     { raw: "price", label: "price" },
   ],
   sizes: [{ raw: "price", label: "price" }],
-  labels: [{ raw: "caption", label: "caption" }],
   keys: [{ raw: "id", label: "id" }],
   stable: true,
-  kept: [],
   stored: [],
 };
 const LEGEND = [{ code: 0, label: HOSTILE, count: 2, x: 10, y: 10 }];
@@ -226,33 +224,6 @@ test("points get sizes by a column, and the legend says so", async () => {
   assert.match(shown(el), /problem: the file is damaged/);
 });
 
-test("groups have labels by a text, which stay when another version is placed", async () => {
-  const { kernel, ctx, el, view } = await map();
-  const select = el.querySelector("[aria-label=labels]");
-  select.value = "caption";
-  select.dispatchEvent(new Event("change"));
-  assert.deepEqual(kernel.last("map.labels").args, { key: "m1", column: "caption" });
-  const entries = [{ code: 4, label: HOSTILE, count: 2, x: 1, y: 1 }];
-  const labels = { column: "caption", raw: "caption", entries, words: "by 2 rows" };
-  await kernel.last("map.labels").answer({ labels });
-  await settled();
-  const side = el.querySelector(".lnb-map-side");
-  assert.ok(shown(side).includes("labels: caption"));
-  assert.equal(el.querySelector("img"), null);
-  [...side.querySelectorAll("button")].at(-1).click();
-  assert.deepEqual(kernel.last("map.group").args, { key: "m1", kind: "cluster", code: 4 });
-  ctx.show({ version: 2 });
-  view.shown();
-  await kernel.last("map.columns").answer(COLUMNS);
-  await kernel.last("map.place").answer({ ...PLACED, key: "m2" });
-  await kernel.last("map.piece").answer({ piece: 0 }, [pairs([1, 1], [2, 2]), bytes(0, 0)]);
-  await settled();
-  assert.deepEqual(kernel.last("map.labels").args, { key: "m2", column: "caption" });
-  await kernel.last("map.labels").answer({ labels: { ...labels, entries: [] } });
-  await settled();
-  assert.match(shown(el), /No group of points has a label by caption/);
-});
-
 test("a version that was placed is not placed again when its tab is shown", async () => {
   const { kernel, view } = await map();
   view.shown();
@@ -286,7 +257,7 @@ test("the rows of a category are shown in the grid", async () => {
   assert.deepEqual(ctx.went.at(-1)[0], "rows");
 });
 
-test("a layout is kept and forgotten; one that fails leaves the map as it was", async () => {
+test("a layout that fails leaves the map as it was", async () => {
   const { kernel, el } = await map();
   const layout = el.querySelector("[aria-label=layout]");
   const choose = async () => {
@@ -301,17 +272,11 @@ test("a layout is kept and forgotten; one that fails leaves the map as it was", 
   await settled();
   assert.match(shown(el), /it needs manifolds-rs/);
   assert.equal(layout.value, "components");
-  assert.equal(button(el, "Keep layout").hidden, true);
   await choose();
   await kernel.last("map.place").answer({ ...PLACED, key: "m2", layout: "neighbours" });
   await kernel.last("map.piece").answer({ piece: 0 }, [pairs([1, 1], [2, 2]), bytes(0, 0)]);
   await settled();
-  button(el, "Keep layout").click();
-  assert.deepEqual(kernel.last("map.keep").args, { key: "m2", on: true });
-  await kernel.last("map.keep").answer({ kept: true });
-  await settled();
-  button(el, "Forget layout").click();
-  assert.deepEqual(kernel.last("map.keep").args, { key: "m2", on: false });
+  assert.equal(layout.value, "neighbours");
 });
 
 test("coordinates are staged as a column, and kept ones are the layout at the start", async () => {

@@ -37,7 +37,6 @@ from lance_nb.explorer.source import Source, compared_source
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.compare_plan import BY_ADDRESS, BY_ROW_ID
 from lance_nb.table.diff.drift import ColumnDrift, ColumnProfile
-from lance_nb.table.diff.version_diff import DiffCounts
 
 MAX_DIFFS = 4
 MAX_KEY = 16
@@ -152,7 +151,7 @@ def change_counts(diff: Diff, uri: str) -> ChangeCounts:
             counts.rows_out,
             0,
             not counts.rows_exact,
-            _rows_note(counts),
+            "" if counts.rows_exact or counts.rows_in or counts.rows_out else "values may differ",
         ),
         Chip("drift", "Drift"),
         Chip("schema", "Schema", counts.fields_added, counts.fields_removed, counts.fields_changed),
@@ -177,13 +176,6 @@ def change_counts(diff: Diff, uri: str) -> ChangeCounts:
         ),
     )
     return ChangeCounts(diff, uri, chips)
-
-
-def _rows_note(counts: DiffCounts) -> str:
-    """Say what the manifests leave open."""
-    if counts.rows_exact or counts.rows_in or counts.rows_out:
-        return ""
-    return "values may differ"
 
 
 def _fork(diff: Diff) -> dict[str, Any] | None:

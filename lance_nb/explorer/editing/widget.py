@@ -266,7 +266,7 @@ class RowEditHandlers(RequestHandlers):
                     "add the others as rows"
                 )
             draft.set_cells(
-                (row, column.name, _pasted(value, column))
+                (row, column.name, hand_value(value, column)[0])
                 for row, line in zip(row_ids, block, strict=True)
                 for value, column in zip(line, columns, strict=False)
             )
@@ -411,10 +411,6 @@ def _texts(row: Sequence[pa.Scalar]) -> list[str | None]:
         ):  # binary values and the like: as the grid shows them
             texts.append(_shown(value))
     return texts
-
-
-def _pasted(value: str | None, column: pa.Field) -> pa.Scalar:
-    return hand_value(value, column)[0]
 
 
 def _new_rows(args: Mapping[str, Any], source: LanceDataset) -> list[dict[str, pa.Scalar]]:

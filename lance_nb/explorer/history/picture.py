@@ -114,7 +114,8 @@ def draw_timeline(model: Timeline, marked: Mapping[str, tuple[str | None, int]] 
             if (lane.branch, number) == (model.branch, model.version):
                 panel.rect(x - 1, base - tall - 2, slot, tall + 4, "wash", radius=2)
                 panel.rect(x - 1, base + 2, slot, 2, "accent")
-            tip = _tip(lane, number, bar)
+            label = text.ref_label(lane.branch, number)
+            tip = label if bar is None else f"{label} · {_said(bar)}"
             panel.rect(x + 1, base - high, slot - 4, high, colour, radius=1, tip=tip)
             if slot >= 12 and sign:
                 panel.text(x + (slot - 2) / 2, base - high - 3, sign, size=9, colour="soft",
@@ -191,11 +192,6 @@ def _bar_height(bar: VersionBar | None, tall: float, most: int) -> float:
     if bar is None or not _changed(bar):
         return 5
     return 5 + room * sqrt(_changed(bar) / max(1, most))
-
-
-def _tip(lane: Lane, number: int, bar: VersionBar | None) -> str:
-    label = text.ref_label(lane.branch, number)
-    return label if bar is None else f"{label} · {_said(bar)}"
 
 
 def _said(bar: VersionBar) -> str:

@@ -53,15 +53,13 @@ class ValueFacts:
         return {
             "heading": self.heading,
             "lines": list(self.lines),
-            "rows": [] if self.is_whole else [_labelled(*row) for row in self.rows],
+            "rows": []
+            if self.is_whole
+            else [{"label": label, "value": value} for label, value in self.rows],
             "nodes": list(self.nodes),
             "operation": self.operation,
             "schema": None if self.schema is None else self.schema.to_json(),
         }
-
-
-def _labelled(label: str, value: str) -> dict[str, str]:
-    return {"label": label, "value": value}
 
 
 class _Tree:

@@ -22,19 +22,11 @@ const LAYOUTS = [
   { raw: NEIGHBOURS, label: "neighbours (UMAP)" },
 ];
 const LABELS = ["label", "class", "category", "species", "cluster", "kind", "split"];
-const KEPT = {
-  text: "Forget layout",
-  title: "remove the file with this layout; the next explorer begins with principal components",
-};
-const NOT_KEPT = {
-  text: "Keep layout",
-  title: "keep this layout in a file of yours; the next explorer opens with it",
-};
 
 class EmbeddingMap {
   /** @type {Lnb.Json} of the version shown, see widget.py */
   columns = null;
-  /** @type {Lnb.Json} what is shown: its key in the kernel, colours, sizes and labels */
+  /** @type {Lnb.Json} what is shown: its key in the kernel, colours and sizes */
   map = null;
   /** @type {import("./point_cloud.js").PointCloud | null} */
   cloud = null;
@@ -57,13 +49,11 @@ class EmbeddingMap {
   layouts = new ToolSelect("layout", () => this.load());
   colours = new ToolSelect("colour", () => this.recolour());
   sizes = new ToolSelect("size by", () => this.resize());
-  labels = new ToolSelect("labels", () => this.label());
   keys = new ToolSelect("rows matched by", () => this.compare());
   size = toolSlider("size of the points", { min: 1, max: 10, step: 0.5, value: 3 }, (size) => {
     this.canvas.look.size = size;
     this.canvas.refresh();
   });
-  keep = button("Keep layout", () => this.keepLayout());
   asColumn = button(
     "Keep as column…",
     () => {
@@ -104,7 +94,7 @@ class EmbeddingMap {
       h("label", { class: "lnb-tool" }, "on the branch", this.newBranch),
       writeGuard(ctx).button("Stage the column", () => this.stageColumn()),
     );
-    for (const element of [this.keys.element, this.keep, this.asColumn]) element.hidden = true;
+    for (const element of [this.keys.element, this.asColumn]) element.hidden = true;
     this.layouts.fill(LAYOUTS, { otherwise: COMPONENTS });
     el.append(this.page());
     this.follow();
@@ -118,11 +108,9 @@ class EmbeddingMap {
       { class: "lnb-tools lnb-map-tools" },
       this.vectors.element,
       this.layouts.element,
-      this.keep,
       this.asColumn,
       this.colours.element,
       this.sizes.element,
-      this.labels.element,
       h("label", { class: "lnb-tool" }, "size", this.size),
       this.lasso,
       button("Fit", () => this.canvas.fit(), { title: "show all points (0)" }),
@@ -216,7 +204,6 @@ class EmbeddingMap {
       const isNew = this.map?.column !== result.column || this.map?.layout !== layout;
       this.placed = signature;
       await this.take(result, turn, isNew);
-      if (turn === this.turn && this.labels.chosen !== null) await this.label();
       if (turn === this.turn && this.isComparing) this.compare();
     } catch (error) {
       if (turn === this.turn) this.placingFailed(error);
@@ -235,22 +222,6 @@ class EmbeddingMap {
     });
   }
 
-  /** Keep the layout in a file, or remove that. */
-  async keepLayout() {
-    const { columns } = this;
-    const column = this.vectors.chosen;
-    const on = !columns.kept.includes(column);
-    try {
-      const { result } = await this.ctx.kernel.ask("map.keep", { key: this.map?.key, on });
-      const otherColumns = columns.kept.filter((/** @type {string} */ name) => name !== column);
-      columns.kept = result.kept ? [...otherColumns, column] : otherColumns;
-      this.ctx.announce(result.kept ? "The layout is kept" : "The layout is no longer kept");
-      this.paintKeep();
-    } catch (error) {
-      this.fail(error);
-    }
-  }
-
   /** Stage the coordinates as a column, on a branch of that name. */
   async stageColumn() {
     const { turn } = this;
@@ -265,19 +236,15 @@ class EmbeddingMap {
     }
   }
 
-  paintKeep() {
+  paintAsColumn() {
     const layout = this.map?.layout;
-    this.keep.hidden = layout !== NEIGHBOURS;
     this.asColumn.hidden = !layout || layout.startsWith(STORED) || !this.ctx.has("stage");
     if (this.asColumn.hidden) this.form.hidden = true;
-    const { text, title } = this.columns?.kept.includes(this.vectors.chosen) ? KEPT : NOT_KEPT;
-    this.keep.textContent = text;
-    this.keep.title = title;
   }
 
   /** @param {Lnb.Json} columns */
   takeColumns(columns) {
-    const { vectors, colours, sizes, labels, keys, stored, kept, stable } = columns;
+    const { vectors, colours, sizes, keys, stored, stable } = columns;
     const isFirst = this.columns === null;
     this.columns = columns;
     this.vectors.fill(vectors, { otherwise: vectors[0]?.raw });
@@ -286,17 +253,12 @@ class EmbeddingMap {
     this.colours.fill(colours, { none: "one colour" });
     this.sizes.fill(sizes, { none: "one size" });
     this.sizes.element.hidden = !sizes.length;
-    this.labels.fill(labels, { none: "of the colours" });
-    this.labels.element.hidden = !labels.length;
     this.keys.fill(keys, { none: stable ? "stable row ids" : "row addresses" });
-    this.offerLayouts(stored, kept, isFirst);
+    this.offerLayouts(stored, isFirst);
   }
 
-  /**
-   * @param {Lnb.Json[]} stored columns of coordinates @param {string[]} kept
-   * @param {boolean} isFirst
-   */
-  offerLayouts(stored, kept, isFirst) {
+  /** @param {Lnb.Json[]} stored columns of coordinates @param {boolean} isFirst */
+  offerLayouts(stored, isFirst) {
     const column = this.vectors.chosen ?? "";
     const coordinates = stored.map(({ raw, label }) => ({
       raw: STORED + raw,
@@ -304,7 +266,6 @@ class EmbeddingMap {
     }));
     const own = stored.find(({ vector }) => vector === column);
     if (isFirst && own) this.layouts.chosen = STORED + own.raw;
-    else if (isFirst && kept.includes(column)) this.layouts.chosen = NEIGHBOURS;
     // A version before the column came is placed by it all the same.
     const layout = this.layouts.chosen ?? COMPONENTS;
     const isOffered = coordinates.some(({ raw }) => raw === layout);
@@ -322,7 +283,7 @@ class EmbeddingMap {
     this.map = map;
     this.changes = null;
     this.selection = null;
-    this.paintKeep();
+    this.paintAsColumn();
     const cloud = pointCloud(map.num_points, map.pieces);
     for (let piece = 0; piece < map.pieces; piece += 1) {
       const { buffers } = await this.ctx.kernel.ask("map.piece", { key: map.key, piece });
@@ -349,7 +310,7 @@ class EmbeddingMap {
     canvas.look.colours = this.changes
       ? stateColours(this.el)
       : codeColours(map.colouring.kind, cloud.total > 20000 ? 0.75 : 0.92);
-    canvas.label(map.labels?.entries ?? map.colouring.names);
+    canvas.label(map.colouring.names);
     canvas.refresh();
   }
 
@@ -404,22 +365,6 @@ class EmbeddingMap {
     this.map = { ...this.map, sizing: answer.result.sizing };
     cloud.resize(answer.buffers[0]);
     this.reload();
-  }
-
-  /** Name the groups of points by a column of texts, or as their colours are named. */
-  async label() {
-    const { cloud, labels } = this;
-    if (!cloud) return;
-    const args = { column: labels.chosen };
-    const again = () => this.label();
-    const answer = await this.choose("map.labels", args, () => labels.chosen, again);
-    if (!answer) return;
-    const { labels: names } = answer.result;
-    this.map = { ...this.map, labels: names };
-    this.canvas.label(names?.entries ?? this.map.colouring.names);
-    this.paintSide();
-    if (names && !names.entries.length)
-      setText(this.status, `No group of points has a label by ${names.column}.`);
   }
 
   /** Show what differs between the handles, or stop that. */

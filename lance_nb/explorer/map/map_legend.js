@@ -31,7 +31,6 @@ export function paintLegend(side, { map, counts, group }) {
     groups,
     colouring.kind === "number" ? ramp(colouring) : null,
     sizing ? sizes(sizing) : null,
-    map.labels?.entries.length ? labels(map.labels, group) : null,
   );
   side.hidden = !side.firstChild;
 }
@@ -141,22 +140,6 @@ function sizes(sizing) {
     h("strong", {}, "size"),
     h("span", { "aria-hidden": "true" }, points),
     h("span", {}, sizing.words),
-  );
-}
-
-/**
- * The groups that have labels, the largest first.
- * @param {Lnb.Json} clusters @param {(kind: string, code?: number) => void} group
- */
-function labels(clusters, group) {
-  const lines = clusters.entries.map((/** @type {Lnb.Json} */ entry) =>
-    row(null, entry.label, entry.count, () => group("cluster", entry.code)),
-  );
-  return h(
-    "div",
-    {},
-    table(`labels: ${clusters.column}`, lines),
-    h("p", { class: "lnb-map-note" }, clusters.words),
   );
 }
 

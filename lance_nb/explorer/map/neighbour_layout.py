@@ -8,11 +8,7 @@ vector changes.
 
 Nearest references are searched in the ``PROBES`` nearest of their cells (k-means).
 
-Layout of a kept layout (``to_ipc``): an Arrow file with the columns ``vector`` (fixed-size list of
-float32), ``x`` and ``y``, and ``format`` in the metadata of the schema.
-
-Limits: ``MIN_REFERENCES`` to ``MAX_REFERENCES`` reference vectors of at most ``REFERENCE_BYTES``;
-a kept layout has at most ``FILE_BYTES``.
+Limits: ``MIN_REFERENCES`` to ``MAX_REFERENCES`` reference vectors of at most ``REFERENCE_BYTES``.
 Source: the placing is our own; see ``layout_process`` for the layout.
 """
 
@@ -50,8 +46,6 @@ from lance_nb.table.nearest import MAX_LENGTH
 MIN_REFERENCES = 100
 MAX_REFERENCES = 20_000
 REFERENCE_BYTES = 64_000_000
-FILE_BYTES = 2 * REFERENCE_BYTES
-FORMAT = b"1"
 NEAREST = 5
 PROBES = 3
 CELL_ROWS = 160
@@ -162,17 +156,6 @@ class NeighbourLayout:
         exact[np.isinf(best)] = np.inf
         return places, exact
 
-    def to_ipc(self) -> bytes:
-        """Return the layout as an Arrow file."""
-        flat = pa.array(self.references.reshape(-1))
-        vectors = pa.FixedSizeListArray.from_arrays(flat, self.dimension)
-        x, y = (pa.array(np.ascontiguousarray(axis)) for axis in self.coordinates.T)
-        table = pa.table([vectors, x, y], ["vector", "x", "y"], metadata={"format": FORMAT})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        return bytes(sink.getvalue())
-
 
 def _products(vectors: Floats, other_vectors: Floats) -> Floats:
     """Return the product of each vector with each other one, computed in this thread.
@@ -186,27 +169,6 @@ def _products(vectors: Floats, other_vectors: Floats) -> Floats:
     for start in range(0, len(vectors), rows):
         np.matmul(vectors[start : start + rows], columns, out=products[start : start + rows])
     return products
-
-
-def read_layout(data: bytes, column: str, dimension: int) -> NeighbourLayout | None:
-    """Read a kept layout; None when it is damaged or of vectors of another length."""
-    try:
-        with pa.ipc.open_file(data) as file:
-            table = file.read_all()
-    except pa.ArrowInvalid:
-        return None
-    kinds = pa.schema(
-        [("vector", pa.list_(pa.float32(), dimension)), ("x", pa.float32()), ("y", pa.float32())]
-    )
-    is_ours = (table.schema.metadata or {}).get(b"format") == FORMAT and table.schema == kinds
-    if not is_ours or not 1 <= table.num_rows <= MAX_REFERENCES:
-        return None
-    references, is_whole = read_vectors(table["vector"])
-    x, y = (table[name].to_numpy() for name in ("x", "y"))
-    coordinates = np.stack([x, y], axis=1)
-    if not is_whole.all() or not np.isfinite(coordinates).all():
-        return None
-    return NeighbourLayout.of(column, references, coordinates)
 
 
 def fit_layout(source: ScannedSource, column: str, progress: Progress) -> NeighbourLayout:

@@ -82,7 +82,7 @@ def _names(
     left, bottom, right, top = box
     x, y, width = frame
     taken: list[tuple[float, float, float]] = []
-    for name in placed.names:
+    for name in placed.colouring.names:
         if not (left <= name.x <= right and bottom <= name.y <= top):
             continue
         reach = width_of(name.label) / 2
@@ -125,9 +125,6 @@ def _legend(panel: Panel, placed: PlacedMap) -> None:
     panel.height += 22 if entries else 0
     if placed.sizing is not None:
         panel.paragraph(f"size: {size_words(placed.sizing)}")
-    if placed.clusters is not None:
-        labels = placed.clusters.to_json()
-        panel.paragraph(f"labels: {labels['column']}, {labels['words']}")
 
 
 MAX_PLACED = 200_000

@@ -12,7 +12,6 @@ Limits: points travel to the page in pieces of at most ``PIECE_POINTS``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,14 +22,12 @@ import pyarrow as pa
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.map.embedding_map import PointSet, Progress, chosen_batches
-from lance_nb.explorer.map.point_clusters import Clusters
 from lance_nb.explorer.map.point_styles import (
     MAX_DISTINCT,
     MISSING,
     OTHER,
     Codes,
     Colouring,
-    LegendEntry,
     Sizing,
 )
 from lance_nb.explorer.source import ScannedSource
@@ -166,14 +163,8 @@ class PlacedMap:
     points: PointSet
     colouring: Colouring
     sizing: Sizing | None = None
-    clusters: Clusters | None = None
     changes: PointChanges | None = None
     earlier: PlacedMap | None = None
-
-    @property
-    def names(self) -> Sequence[LegendEntry]:
-        """Return what is written on the map: the names of groups, else those of colours."""
-        return self.colouring.names if self.clusters is None else self.clusters.entries
 
     @property
     def pieces(self) -> int:

@@ -5,21 +5,17 @@ Its ES module is ``embedding_map.js``, its model ``models.embedding_map``. Reque
 ============= ===================================== ===============================================
 request       args                                  result
 ============= ===================================== ===============================================
-map.columns   branch, version                       vectors, colours, sizes, labels, keys: {raw,
-                                                    label}, stable, kept: vector columns whose
-                                                    layout is kept, stored: columns of
-                                                    coordinates, vector: whose they are or null
+map.columns   branch, version                       vectors, colours, sizes, keys: {raw, label},
+                                                    stable, stored: columns of coordinates,
+                                                    vector: whose they are or null
 map.place     branch, version, column, colour,      key, pieces, layout, and what the points are,
               size, layout (long work)              see ``PlacedMap.to_json``
-map.keep      key, on                               kept; the layout is kept for later, or no more
 map.stage     key, name, branch (long work)         card: the coordinates as a new column, staged
                                                     on the branch, which is created if it is new
 map.piece     key, piece                            + buffers: coordinates, codes of colours,
                                                     codes of sizes if they have some
 map.colour    key, colour (long work)               colouring, + buffer: codes
 map.size      key, size (long work)                 sizing, null for one size; + buffer: codes
-map.labels    key, column (long work)               labels: the names of groups, see
-                                                    ``Clusters.to_json``; null for those of colours
 map.compare   key, branch, version, match (long     counts, groups: counts by code, words,
               work)                                 + buffers: states, coordinates of removed
                                                     points, ends of moves
@@ -30,12 +26,10 @@ map.point     key, index                            row_id, cells: {name, text},
 
 ``layout`` is ``components``, ``neighbours`` or ``column:`` and the name of a column of coordinates;
 progress of ``neighbours`` is in steps, not in rows.
-A kept layout is a file of the user's own below ``~/.cache/lance_nb/maps`` (or ``XDG_CACHE_HOME``).
 ``key`` names the points of one version: ``m3``. ``pieces``: points travel in so many parts, of
 which part ``p`` has the points ``p``, ``p + pieces``, ...: each is a sample of all. The version of
 ``map.compare`` is the earlier one; ``match`` is a key column, null for row ids. ``kind`` is
-``code`` (of the colours), ``cluster`` (of the labels), ``arrived``, ``moved``, ``relabelled`` or
-``removed``.
+``code`` (of the colours), ``arrived``, ``moved``, ``relabelled`` or ``removed``.
 
 Limits: the points of ``MAX_KEPT`` versions are kept; a piece has ``PIECE_POINTS`` points; a polygon
 has at most ``MAX_CORNERS`` corners; ``MAX_MOVES`` moves are drawn; ``MAX_CELLS`` cells of a point
@@ -44,7 +38,6 @@ are shown.
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -54,13 +47,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.checks.cache import digest
 from lance_nb.errors import (
     InvalidInputError,
     LanceError,
     NotFoundError,
     NotSupportedError,
-    StorageError,
 )
 from lance_nb.explorer import cells, media, text
 from lance_nb.explorer.map.embedding_map import (
@@ -70,14 +61,11 @@ from lance_nb.explorer.map.embedding_map import (
     fit_projection,
     place_rows,
     vector_columns,
-    vector_field,
 )
 from lance_nb.explorer.map.neighbour_layout import (
-    FILE_BYTES,
     STEPS,
     NeighbourLayout,
     fit_layout,
-    read_layout,
     share_of,
 )
 from lance_nb.explorer.map.picture import VIEW
@@ -91,7 +79,6 @@ from lance_nb.explorer.map.placed_map import (
     compare_points,
     point_keys,
 )
-from lance_nb.explorer.map.point_clusters import label_clusters, label_columns
 from lance_nb.explorer.map.point_styles import (
     Colouring,
     Sizing,
@@ -121,7 +108,6 @@ from lance_nb.explorer.source import ScannedSource, scanned_source
 from lance_nb.explorer.stage.edit_forms import COORDINATES, EditForm
 from lance_nb.explorer.stage.staging_area import staging_area_of
 from lance_nb.explorer.widget import LanceWidget
-from lance_nb.storage.private_folder import cache_folder
 
 NEIGHBOURS = "neighbours"
 LAYOUTS = ("components", NEIGHBOURS)
@@ -146,10 +132,6 @@ class MapHandlers(RequestHandlers):
         self._planes: dict[tuple[str, str], tuple[Plane, int]] = {}
         self._kept: OrderedDict[str, PlacedMap] = OrderedDict()
         self._made = 0
-        self._uri = session.dataset.uri
-        is_in_memory = self._uri.startswith("memory:")
-        place = os.environ.get("XDG_CACHE_HOME")
-        self._layouts = None if is_in_memory else cache_folder(place, "maps")
 
     def on_columns(self, args: Mapping[str, Any]) -> Answer:
         """Return the columns that a map can be made of."""
@@ -164,13 +146,11 @@ class MapHandlers(RequestHandlers):
                 "vectors": _named(vectors),
                 "colours": _named(colour_columns(schema)),
                 "sizes": _named(size_columns(schema)),
-                "labels": _named(label_columns(schema)),
                 "keys": _named(keys),
                 "stable": bool(getattr(source, "has_stable_row_ids", False)),
                 "stored": [
                     {**_named([name])[0], "vector": vector} for name, vector in stored.items()
                 ],
-                "kept": [name for name in vectors if self._is_kept(name)],
             }
         )
 
@@ -217,7 +197,7 @@ class MapHandlers(RequestHandlers):
             if layout.startswith(STORED):
                 plane = read_stored_layout(source, column, layout.removeprefix(STORED), progress)
             elif layout == NEIGHBOURS:
-                plane = self._fitted(source, column, progress)
+                plane = fit_layout(source, column, share_of(progress, 0, FITTED))
             else:
                 plane = fit_projection(source, column, progress)
             divisor = divisor_of(source.stats().num_rows)
@@ -227,38 +207,6 @@ class MapHandlers(RequestHandlers):
             progress = share_of(progress, FITTED, STEPS)
         points = place_rows(source, plane, divisor, progress)
         return PlacedMap(place, points, plain_colouring(points))
-
-    def _fitted(self, source: ScannedSource, column: str, progress: Progress) -> NeighbourLayout:
-        """Return the layout that was kept, else compute it."""
-        dimension = vector_field(source, column).type.list_size
-        layout = None
-        if self._layouts is not None and self._is_kept(column):
-            data = self._layouts.read(self._file(column), FILE_BYTES)
-            layout = None if data is None else read_layout(data, column, dimension)
-        return layout or fit_layout(source, column, share_of(progress, 0, FITTED))
-
-    def _is_kept(self, column: str) -> bool:
-        try:
-            return self._layouts is not None and self._layouts.has(self._file(column))
-        except StorageError:  # not a folder of the user's own: nothing is read from it
-            return False
-
-    def _file(self, column: str) -> str:
-        return f"{digest(self._uri, column)}.arrow"
-
-    def on_keep(self, args: Mapping[str, Any]) -> Answer:
-        """Keep the layout of a map in a file of the user's own, or remove that."""
-        plane = self._at(args).points.plane
-        if not isinstance(plane, NeighbourLayout):
-            raise InvalidInputError("only a layout by neighbours is kept: others are made at once")
-        if self._layouts is None:
-            raise NotSupportedError("the layout of a dataset in memory cannot be kept")
-        is_kept = bool(args.get("on"))
-        if is_kept:
-            self._layouts.write(self._file(plane.column), plane.to_ipc())
-        else:
-            self._layouts.remove(self._file(plane.column))
-        return Answer({"kept": is_kept})
 
     def on_stage(self, args: Mapping[str, Any]) -> Job:
         """Stage the coordinates of a map as a new column."""
@@ -350,19 +298,6 @@ class MapHandlers(RequestHandlers):
 
         return Job(work)
 
-    def on_labels(self, args: Mapping[str, Any]) -> Job:
-        """Name the groups of points by a column of texts, or as their colours are named."""
-        held, column = self._at(args), _optional(args, "column")
-        source = scanned_source(self.session.open(held.place))
-
-        def work(progress: Progress) -> Answer:
-            held.clusters = (
-                None if column is None else label_clusters(source, held.points, column, progress)
-            )
-            return Answer({"labels": held.clusters and held.clusters.to_json()})
-
-        return Job(work)
-
     def on_compare(self, args: Mapping[str, Any]) -> Job:
         """Compare the points with those of an earlier version."""
         held, place, match = self._at(args), place_of(args), _optional(args, "match")
@@ -422,8 +357,6 @@ class MapHandlers(RequestHandlers):
             labels = [entry.label for entry in held.colouring.legend if entry.code == code]
             words_shown = f"{text.plural(int(chosen.sum()), 'row')} with {', '.join(labels)}"
             return self._chosen(held, held.points.ids[chosen], words_shown)
-        if kind == "cluster":
-            return self._chosen_cluster(held, integer(args, "code", low=0, high=254))
         if held.changes is None or held.earlier is None:
             raise InvalidInputError("this map is not compared with another version")
         if kind == "removed":
@@ -431,19 +364,9 @@ class MapHandlers(RequestHandlers):
             words_shown = f"{text.plural(ids.size, 'row')} removed later"
             return self._chosen(held.earlier, ids, words_shown)
         if kind not in _BITS:
-            raise InvalidInputError(
-                "kind must be code, cluster, arrived, moved, relabelled or removed"
-            )
+            raise InvalidInputError("kind must be code, arrived, moved, relabelled or removed")
         ids = held.points.ids[held.changes.states & _BITS[kind] > 0]
         return self._chosen(held, ids, f"{text.plural(ids.size, 'row')} {kind}")
-
-    def _chosen_cluster(self, held: PlacedMap, code: int) -> Answer:
-        if held.clusters is None:
-            raise InvalidInputError("the groups of this map have no labels")
-        chosen = held.clusters.codes == code
-        labels = [entry.label for entry in held.clusters.entries if entry.code == code]
-        words_shown = f"{text.plural(int(chosen.sum()), 'row')} of the group {', '.join(labels)}"
-        return self._chosen(held, held.points.ids[chosen], words_shown)
 
     def _chosen(
         self, held: PlacedMap, ids: npt.NDArray[np.uint64], words_shown: str, *buffers: bytes

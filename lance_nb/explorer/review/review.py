@@ -113,7 +113,11 @@ class ReviewSections:
                 keys.append(name)
         rows = []
         for row in range(min(table.num_rows, MAX_ROWS)):
-            place = " · ".join(f"{name} {_one_text(table[name], row)}" for name in keys[:3])
+            values = [(name, table[name][row]) for name in keys[:3]]
+            place = " · ".join(
+                f"{name} {cells.scalar_text(value, 80) if value.is_valid else 'NULL'}"
+                for name, value in values
+            )
             for name in columns[:MAX_COLUMNS]:
                 pair = table[name][row]
                 if pair.is_valid:
@@ -265,11 +269,6 @@ def _facts(review: Review) -> list[str]:
 def _is_pair(table: pa.Table, name: str) -> bool:
     type_ = table.schema.field(name).type
     return [type_.field(index).name for index in range(type_.num_fields)] == ["old", "new"]
-
-
-def _one_text(column: pa.ChunkedArray, row: int) -> str:
-    value = column[row]
-    return cells.scalar_text(value, 80) if value.is_valid else "NULL"
 
 
 Parts = list[tuple[bool, str]]

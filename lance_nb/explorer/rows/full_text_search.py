@@ -193,12 +193,10 @@ def terms_of(written: str) -> tuple[Term, ...]:
 
 def _runs(written: str) -> tuple[str, ...]:
     """Return the runs of letters, digits and the marks on letters."""
-    characters = (character if _is_of_word(character) else " " for character in written)
+    characters = (
+        character if unicodedata.category(character)[0] in "LNM" else " " for character in written
+    )
     return tuple("".join(characters).split())
-
-
-def _is_of_word(character: str) -> bool:
-    return unicodedata.category(character)[0] in "LNM"
 
 
 def text_columns(schema: pa.Schema) -> list[str]:

@@ -173,7 +173,9 @@ def draw_rows(
             if image and panel.image(x + 2, y + 3, _THUMBNAIL, *image):
                 continue
             if column.encoding == "vector" and cells[column_index][number] != NULL:
-                _draw_vector(panel, _outline(page, column, row), x + 2, y + tall / 2 - 7)
+                points = int(column.extra["points"])
+                shades = page.buffers[column.buffers[1]][row * points : (row + 1) * points]
+                _draw_vector(panel, shades, x + 2, y + tall / 2 - 7)
                 continue
             is_null = texts[column_index][row] is None
             draw_cell(panel, x, widths[column_index + 1], base, cells[column_index][number],
@@ -237,12 +239,6 @@ def _draw_more(panel: Panel, rows: int, columns: int) -> None:
         panel.text(MARGIN, panel.height + 12, f"{text.ELLIPSIS} {' and '.join(left)}",
                    colour="faint")  # fmt: skip
         panel.height += LINE
-
-
-def _outline(page: RowPage, column: PageColumn, row: int) -> bytes:
-    """Return the outline of a vector, 0 to 255."""
-    points = int(column.extra["points"])
-    return page.buffers[column.buffers[1]][row * points : (row + 1) * points]
 
 
 def _draw_vector(panel: Panel, shades: bytes, x: float, y: float) -> None:

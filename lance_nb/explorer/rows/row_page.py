@@ -164,7 +164,8 @@ def page_of(
         flat = cells.plain(column)
         is_blob = cells.is_blob_description(field)
         if is_blob:
-            encoding, parts, extra = _blobs(flat)
+            encoding, parts = "text", _text_buffers(cells.blob_texts(flat))
+            extra: dict[str, Any] = {"look": "binary"}
         elif search is not None and field.name in search.columns and cells.is_text(flat.type):
             encoding, parts, extra = _excerpts(flat, field.name, search)
         else:
@@ -197,10 +198,6 @@ def _encode(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
     if cells.is_binary(kind) and (marks := image_marks(column)):
         extra["pictures"] = marks
     return "text", _text_buffers(cells.cell_texts(column, GRID_CHARS)), extra
-
-
-def _blobs(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
-    return "text", _text_buffers(cells.blob_texts(column)), {"look": "binary"}
 
 
 def _excerpts(

@@ -136,7 +136,9 @@ def _on_spark(verb: str, args: Mapping[str, Any], message: str) -> Python | None
     ds, verbs = Python("ds"), Python("lance_nb.spark")
     also = {**({"message": message} if message else {}), "engine": SPARK}
     if verb == "append":
-        return verbs.attribute(verb).call(ds, _source_code(args["source"]), **also)
+        source = args["source"]
+        is_path = source.endswith((*STREAMED, ".lance"))  # of files that tasks read
+        return verbs.attribute(verb).call(ds, source if is_path else _rows_code(source), **also)
     if verb == "upsert":
         on = args["on"][0] if len(args["on"]) == 1 else args["on"]
         return verbs.attribute(verb).call(ds, _rows_code(args["source"]), on, **also)
@@ -151,11 +153,6 @@ def _on_spark(verb: str, args: Mapping[str, Any], message: str) -> Python | None
     if verb == "add_column" and "sql" in args:
         return verbs.attribute("backfill").call(ds, {args["name"]: args["sql"]}, **also)
     return None
-
-
-def _source_code(source: str) -> object:
-    """Return the path of files that tasks read, or the variable of a DataFrame."""
-    return source if source.endswith((*STREAMED, ".lance")) else _rows_code(source)
 
 
 def _staged(stage: Python, verb: str, args: Mapping[str, Any]) -> Python:
@@ -351,7 +348,8 @@ def _about(form: EditForm) -> str:
     if verb == "delete":
         return f"where {args['where']}"
     if verb == "update":
-        return f"{_assignments(args['set'])} where {args.get('where', 'true')}"
+        updates = ", ".join(f"{column} = {value}" for column, value in args["set"].items())
+        return f"{updates} where {args.get('where', 'true')}"
     if verb == "add_column":
         return f"{args['name']} = {args.get('sql') or 'null'}"
     if "column" in args:
@@ -364,10 +362,6 @@ def _about(form: EditForm) -> str:
     if verb == "restore":
         return f"version {args['version']}" if args["version"].isdigit() else args["version"]
     return ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in args.items())
-
-
-def _assignments(updates: dict[str, str]) -> str:
-    return ", ".join(f"{column} = {value}" for column, value in updates.items())
 
 
 def facts_of(preview: StagePreview) -> list[dict[str, str]]:

@@ -187,7 +187,7 @@ class EditForm:
             raise InvalidInputError("the arguments of a card must be an object")
         form_arguments = {
             **meant,
-            **{key: value for key, value in args.items() if not _is_empty(value)},
+            **{key: value for key, value in args.items() if value not in (None, "", [], {})},
         }
         fields_by_name = {field.name: field for field in VERBS[name].fields}
         unknown = [key for key in form_arguments if key not in fields_by_name]
@@ -212,10 +212,6 @@ class EditForm:
         if engine not in ("auto", "local", "spark"):
             raise InvalidInputError("engine must be auto, local or spark")
         return cls(name, checked, str(engine))
-
-
-def _is_empty(value: object) -> bool:
-    return value is None or value in ("", [], {})
 
 
 def _checked(field: Field, value: Any) -> Any:

@@ -17,7 +17,6 @@ from lance_nb.explorer.map.neighbour_layout import (
     STEPS,
     NeighbourLayout,
     fit_layout,
-    read_layout,
 )
 from lance_nb.explorer.source import scanned_source
 
@@ -76,17 +75,6 @@ def test_the_nearest_references_are_found(layout: NeighbourLayout) -> None:
     assert np.mean(found) > 0.9
     assert np.isclose(gaps[:, 0], exact.min(1), rtol=1e-3).mean() > 0.95
     assert np.allclose(gaps, np.take_along_axis(exact, places, axis=1), rtol=1e-3)
-
-
-def test_a_layout_is_the_same_after_it_was_kept(layout: NeighbourLayout) -> None:
-    data = layout.to_ipc()
-    again = read_layout(data, "vector", DIMENSION)
-    assert again is not None
-    _, values = groups(100, seed=5)
-    assert np.array_equal(again.place(values), layout.place(values))
-    assert read_layout(data, "vector", DIMENSION + 1) is None
-    for damaged in (b"", data[: len(data) // 2], b"ARROW1" + data[6:40]):
-        assert read_layout(damaged, "vector", DIMENSION) is None
 
 
 def test_the_library_lays_out_and_new_rows_come_beside(source: Any) -> None:

@@ -53,7 +53,6 @@ def test_a_tab_is_offered_where_there_are_vectors(session: Session, tmp_path: An
     assert [one["raw"] for one in columns["vectors"]] == ["vector"]
     assert [one["raw"] for one in columns["colours"]] == ["id", "kind"]
     assert [one["raw"] for one in columns["sizes"]] == ["id"]
-    assert [one["raw"] for one in columns["labels"]] == ["kind"]
     assert columns["stable"] is True
 
 
@@ -147,25 +146,6 @@ def test_sizes_travel_with_the_points_and_change_without_placing_again(session: 
     assert "cannot be sized by 'kind'" in refused["message"]
 
 
-def test_groups_of_points_have_labels_and_rows(session: Session) -> None:
-    key = place(session)["key"]
-    refused, _ = ask(session, "map.group", key=key, kind="cluster", code=0)
-    assert "have no labels" in refused["message"]
-    found = ask(session, "map.labels", key=key, column="kind")[0]["labels"]
-    assert found["column"] == "kind"
-    first = found["entries"][0]
-    assert first["label"] in ("a", "b")
-    rows, _ = ask(session, "map.group", key=key, kind="cluster", code=first["code"])
-    assert rows["num_rows"] == first["count"]
-    assert rows["label"].endswith(f"of the group {first['label']}")
-    widget = EmbeddingMap(session.dataset)
-    widget._open_session().keep(RecentAnswers).placed_map = session.keep(RecentAnswers).placed_map
-    said = texts_of(widget.to_svg())
-    assert first["label"] in said
-    assert "labels: kind, the most frequent value of each group, by 480 rows" in said
-    assert ask(session, "map.labels", key=key, column=None)[0] == {"labels": None}
-
-
 def test_the_picture_has_the_points_that_were_placed(session: Session) -> None:
     widget = EmbeddingMap(session.dataset)
     place(widget._open_session())
@@ -239,10 +219,9 @@ def test_the_picture_of_some_points_has_all_kinds_of_them(
     assert sorted(drawn.count(colour) > 80 for colour in set(drawn)) == [True, True]
 
 
-def test_a_layout_is_kept_and_read_back(
-    session: Session, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+def test_versions_share_the_layout_of_a_column(
+    session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     random = np.random.default_rng(1)
     made = []
 
@@ -254,20 +233,8 @@ def test_a_layout_is_kept_and_read_back(
     monkeypatch.setattr("lance_nb.explorer.map.widget.fit_layout", fit)
     first = place(session, layout="neighbours")
     assert (first["layout"], first["words"][:25]) == ("neighbours", "480 points of 480 rows; U")
-    assert ask(session, "map.columns")[0]["kept"] == []
-    refused = ask(session, "map.keep", key=place(session)["key"], on=True)[0]
-    assert "only a layout by neighbours" in refused["message"]
-    assert ask(session, "map.keep", key=first["key"], on=True)[0] == {"kept": True}
-    again = Session(session.dataset)
-    assert ask(again, "map.columns")[0]["kept"] == ["vector"]
-    second = place(again, layout="neighbours")
-    assert made == ["vector"]
-    pieces = [ask(one, "map.piece", key=key, piece=0)[1] for one, key in (
-        (session, first["key"]), (again, second["key"]))]  # fmt: skip
-    assert pieces[0] == pieces[1]
     # An earlier version has the same layout.
-    compared, _ = ask(again, "map.compare", key=second["key"], version=1, match=None)
+    compared, _ = ask(session, "map.compare", key=first["key"], version=1, match=None)
     assert (compared["counts"]["removed"], compared["counts"]["moved"]) == (20, 0)
-    assert ask(again, "map.keep", key=second["key"], on=False)[0] == {"kept": False}
-    assert ask(again, "map.columns")[0]["kept"] == []
+    assert made == ["vector"]
     assert "layout must be" in place(session, layout="spiral")["message"]
