@@ -63,7 +63,6 @@ from lance_nb.spark.types import cast_to_dataset, dataset_fields
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.writing.fragment_writer import WriteOptions
 from lance_nb.writing.input_data import reader_of
 from lance_nb.writing.merge_insert import (
     MergePart,
@@ -260,7 +259,7 @@ class MergeFragments:
                 snapshot,
                 rows,
                 self.clauses.bound(snapshot),
-                file_options(snapshot),
+                own_options(snapshot),
                 select_fragments(snapshot, self.fragment_ids),
             )
 
@@ -278,7 +277,7 @@ class InsertUnmatched:
         parts: list[MergePart] = list(results)
         clauses = self.clauses.bound(snapshot)
         with read_source(self.source) as rows:
-            inserts = plan_inserts(snapshot, rows, clauses, file_options(snapshot), parts)
+            inserts = plan_inserts(snapshot, rows, clauses, own_options(snapshot), parts)
         united = united_plans([*(part.plan for part in parts), inserts])
         return [replace(united, logs=clauses.logs)]
 
@@ -320,11 +319,6 @@ def check(snapshot: Snapshot, clauses: MergeClauses, source: pa.Schema) -> None:
             "or another clause"
         )
     check_clauses(clauses, source, snapshot.manifest.schema)
-
-
-def file_options(snapshot: Snapshot) -> WriteOptions:
-    """Return the write options of a dataset."""
-    return own_options(snapshot)
 
 
 def ipc_bytes(table: pa.Table) -> bytes:
@@ -372,7 +366,7 @@ class MergeBucket:
         names = [name for name in source.column_names if name != BUCKET]
         rows = cast_to_dataset(source.select(names), snapshot.manifest.schema.to_arrow())
         with SourceRows(rows.to_reader(), None) as source_rows:
-            plan = plan_bucket(snapshot, source_rows, clauses, file_options(snapshot), windows)
+            plan = plan_bucket(snapshot, source_rows, clauses, own_options(snapshot), windows)
         self.counter.add(plan.num_updated_rows + plan.num_inserted_rows + plan.num_deleted_rows)
         return plan
 

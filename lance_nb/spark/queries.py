@@ -103,18 +103,15 @@ def sql(
     frames: dict[str, DataFrame] = {}
     end = 0
     for reference in references:
-        key = reference.target_key, reference.travel
+        key = reference.key
         if key not in scans:
-            same = [other for other in references if (other.target_key, other.travel) == key]
+            same = [other for other in references if other.key == key]
             scans[key] = Scan(reference.open(), _columns(parsed), same)
         name = f"lance_{list(scans).index(key)}"
         if name not in frames:
             frames[name] = scans[key].frame(session)
-        alias = (
-            ""
-            if reference.has_alias
-            else _literal(" AS `" + reference.name.replace("`", "``") + "`")
-        )
+        has_alias = bool(reference.table.args.get("alias"))
+        alias = "" if has_alias else _literal(" AS `" + reference.name.replace("`", "``") + "`")
         pieces += [_literal(query[end : reference.start]), f"{{{name}}}{alias}"]
         end = reference.stop
     pieces.append(_literal(query[end:]))
@@ -167,14 +164,9 @@ class Reference:
     asof: str | None
 
     @property
-    def target_key(self) -> str:
-        """What tells datasets apart."""
-        return str(self.target) if isinstance(self.target, LanceDataset) else f"{self.target}"
-
-    @property
-    def has_alias(self) -> bool:
-        """Whether the query gives it a name."""
-        return bool(self.table.args.get("alias"))
+    def key(self) -> tuple[str, str]:
+        """What tells versions of datasets apart."""
+        return str(self.target), self.travel
 
     def open(self) -> LanceDataset:
         """Open the version that the query reads. Raises VersionNotFoundError, RefNotFoundError."""

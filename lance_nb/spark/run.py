@@ -451,12 +451,6 @@ class EngineChoice:
 
 def choose(plan: Plan, engine: str = "auto", spark: SparkSession | None = None) -> EngineChoice:
     """Choose the engine of a plan. Raises InvalidInputError for an unknown name."""
-    if engine == "pool":
-        raise InvalidInputError(
-            "engine 'pool' was removed: each of its processes ran a script without a __main__ "
-            "guard again, commits included. Use engine='local', or engine='spark', which starts a "
-            "local session if there is none"
-        )
     if engine not in ENGINES:
         raise InvalidInputError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
     session = spark if spark is not None else find_session()

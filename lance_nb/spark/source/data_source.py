@@ -43,11 +43,10 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from lance_nb.spark.source.options import SourceOptions
-from lance_nb.spark.source.scan import ReadPlan, metadata_table
-from lance_nb.spark.types import readable_schema, spark_schema, to_spark
+from lance_nb.spark.source.scan import ChangePlan, ChangeRange, MetadataTable, ReadPlan
+from lance_nb.spark.types import spark_schema
 
 if TYPE_CHECKING:
-    from lance_nb.spark.source.scan import ChangePart, ChangePlan
     from lance_nb.spark.source.sink import SourceWrite
     from lance_nb.writing.staged import Addition
 
@@ -63,7 +62,7 @@ class LanceSource(DataSource):
         """Return the name of the format."""
         return "lance_nb"
 
-    _pinned: LanceReader | TableReader | ChangeReader | None = None
+    _pinned: PlanReader | None = None
 
     def schema(self) -> StructType:
         """Pin a version and return its schema in the types of Spark.
@@ -73,7 +72,7 @@ class LanceSource(DataSource):
         self._pinned = self._planned()
         return self._pinned.spark_schema
 
-    def reader(self, schema: StructType) -> LanceReader | TableReader | ChangeReader:
+    def reader(self, schema: StructType) -> PlanReader:
         """Return the reader; only the columns in ``schema`` are read."""
         return (self._pinned or self._planned()).select_columns(schema)
 
@@ -88,8 +87,6 @@ class LanceSource(DataSource):
     def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802
         """Return the reader of a stream."""
         options = self._options()
-        from lance_nb.spark.source.scan import ChangePlan  # not needed by most reads
-
         plan = ChangePlan.of(options).select(schema.names)
         return LanceStreamReader(plan, options)
 
@@ -101,22 +98,14 @@ class LanceSource(DataSource):
     def _options(self) -> SourceOptions:
         return SourceOptions.of(dict(self.options))
 
-    def _planned(self) -> LanceReader | TableReader | ChangeReader:
+    def _planned(self) -> PlanReader:
         options = self._options()
         if options.is_set("readchangefeed"):
-            from lance_nb.spark.source.scan import ChangePlan
-
-            plan = ChangePlan.of(options)
-            start = options.starting_version or 1
-            end = options.number("endingversion") or plan.pinned.version
-            return ChangeReader(plan, start - 1 if start > 0 else end, end)
+            return PlanReader(ChangeRange.of(options))
         table = options.get("table")
         if table is None:
-            return LanceReader(ReadPlan.of(options))
-        table_data = metadata_table(options.open(), table)
-        schema = readable_schema(table_data.schema)
-        batches = [to_spark(batch, schema) for batch in table_data.combine_chunks().to_batches()]
-        return TableReader(pa.Table.from_batches(batches, schema))
+            return PlanReader(ReadPlan.of(options))
+        return PlanReader(MetadataTable.of(options.open(), table))
 
 
 class LanceAlias(LanceSource):
@@ -129,59 +118,37 @@ class LanceAlias(LanceSource):
 
 
 @dataclass(frozen=True)
-class FragmentsPartition(InputPartition):
-    """The fragments that one task reads."""
+class PlannedPartition(InputPartition):
+    """What one task reads: a part of a plan."""
 
-    fragment_ids: tuple[int, ...]
+    part: Any
 
 
-class LanceReader(DataSourceReader):
-    """Read the fragments of a pinned version."""
+class PlanReader(DataSourceReader):
+    """Read the parts of a plan: of a version, a metadata table, or a range of the change feed."""
 
-    def __init__(self, plan: ReadPlan) -> None:
-        self._plan = plan
+    def __init__(self, plan: ReadPlan | MetadataTable | ChangeRange) -> None:
+        self._plan: Any = plan
 
     @property
     def spark_schema(self) -> StructType:
         """The schema as Spark's type."""
-        return spark_schema(self._plan.stored)
+        is_scan = isinstance(self._plan, ReadPlan)  # whose columns keep their Arrow fields
+        return spark_schema(self._plan.stored) if is_scan else from_arrow_schema(self._plan.schema)
 
-    def select_columns(self, schema: StructType) -> LanceReader:
+    def select_columns(self, schema: StructType) -> PlanReader:
         """Return a reader of only the columns in ``schema``."""
-        return LanceReader(self._plan.select(schema.names))
+        return PlanReader(self._plan.select(schema.names))
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the partitions of the version, at least one."""
-        return [FragmentsPartition(ids) for ids in self._plan.parts()]
+        """Return the partitions, at least one."""
+        parts = [PlannedPartition(part) for part in self._plan.parts()]
+        return parts or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one part."""
-        if isinstance(partition, FragmentsPartition):
-            yield from self._plan.batches(partition.fragment_ids)
-
-
-class TableReader(DataSourceReader):
-    """Read a metadata table, which is in memory."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-
-    @property
-    def spark_schema(self) -> StructType:
-        """The schema as Spark's type."""
-        return from_arrow_schema(self._table.schema)
-
-    def select_columns(self, schema: StructType) -> TableReader:
-        """Return a reader of only the columns in ``schema``."""
-        return TableReader(self._table.select(schema.names))
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """Return the only partition."""
-        return [InputPartition(0)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the table."""
-        yield from self._table.to_batches()
+        if isinstance(partition, PlannedPartition):
+            yield from self._plan.batches(partition.part)
 
 
 @dataclass
@@ -241,13 +208,6 @@ _VERSION = "version"
 _WHOLE_DATASET = -1  # the offset before every version: see scan
 
 
-@dataclass(frozen=True)
-class ChangePartition(InputPartition):
-    """The part that one task reads, None for nothing."""
-
-    part: ChangePart | None
-
-
 class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Read a stream, version by version."""
 
@@ -287,51 +247,16 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Return the partitions of a batch."""
-        return partitions_of(self._plan, start[_VERSION], end[_VERSION])
+        parts = self._plan.parts(start[_VERSION], end[_VERSION])
+        return [PlannedPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one part."""
-        yield from rows_of(self._plan, partition)
+        if isinstance(partition, PlannedPartition):  # Spark passes another if there are none
+            yield from self._plan.batches(partition.part)
 
     def commit(self, end: dict[str, int]) -> None:
         """Do nothing: versions are kept until cleanup."""
 
     def stop(self) -> None:
         """Do nothing: no resources are held."""
-
-
-class ChangeReader(DataSourceReader):
-    """Read the change feed after one version, up to another."""
-
-    def __init__(self, plan: ChangePlan, start: int, end: int) -> None:
-        self._plan = plan
-        self._between = start, end
-
-    @property
-    def spark_schema(self) -> StructType:
-        """The schema as Spark's type."""
-        return from_arrow_schema(self._plan.schema)
-
-    def select_columns(self, schema: StructType) -> ChangeReader:
-        """Return a reader of only the columns in ``schema``."""
-        return ChangeReader(self._plan.select(schema.names), *self._between)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """Return the partitions, at least one."""
-        return partitions_of(self._plan, *self._between) or [ChangePartition(None)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one part."""
-        yield from rows_of(self._plan, partition)
-
-
-def partitions_of(plan: ChangePlan, start: int, end: int) -> list[InputPartition]:
-    """Return one Spark partition for each part of some versions."""
-    partitions: list[Any] = [ChangePartition(part) for part in plan.parts(start, end)]
-    return partitions
-
-
-def rows_of(plan: ChangePlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Read one part; Spark passes a dummy partition if there are none."""
-    if isinstance(partition, ChangePartition) and partition.part is not None:
-        yield from plan.batches(partition.part)

@@ -223,6 +223,39 @@ def _batch_rows(snapshot: Snapshot) -> int:
     return min(_BATCH_ROWS, max(DEFAULT_BATCH_ROWS, _BATCH_BYTES // row_bytes))
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """A metadata table as a plan: it is in memory, and read by one task."""
+
+    table: pa.Table
+
+    @classmethod
+    def of(cls, dataset: LanceDataset, name: str) -> MetadataTable:
+        """Read a table in the types of Spark. Raises InvalidInputError for an unknown name."""
+        table = metadata_table(dataset, name)
+        schema = readable_schema(table.schema)
+        batches = [to_spark(batch, schema) for batch in table.combine_chunks().to_batches()]
+        return cls(pa.Table.from_batches(batches, schema))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns in the types of Spark."""
+        return self.table.schema
+
+    def select(self, names: list[str]) -> MetadataTable:
+        """Select columns."""
+        return MetadataTable(self.table.select(names))
+
+    def parts(self) -> list[None]:
+        """Return the only part."""
+        return [None]
+
+    def batches(self, _part: None) -> list[pa.RecordBatch]:
+        """Return the rows."""
+        batches: list[pa.RecordBatch] = self.table.to_batches()
+        return batches
+
+
 def metadata_table(dataset: LanceDataset, name: str) -> pa.Table:
     """Return a metadata table. Raises InvalidInputError for a name that does not exist."""
     inspected = {
@@ -440,6 +473,40 @@ class ChangePlan:
 
     def _dataset(self, version: int) -> LanceDataset:
         return replace(self.pinned, version=version).dataset()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRange:
+    """The change feed after version ``start`` up to ``end``, as a plan."""
+
+    plan: ChangePlan
+    start: int
+    end: int
+
+    @classmethod
+    def of(cls, options: SourceOptions) -> ChangeRange:
+        """Plan the versions of the options. Raises InvalidInputError, NotSupportedError."""
+        plan = ChangePlan.of(options)
+        start = options.starting_version or 1
+        end = options.number("endingversion") or plan.pinned.version
+        return cls(plan, start - 1 if start > 0 else end, end)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns in the types of Spark."""
+        return self.plan.schema
+
+    def select(self, names: list[str]) -> ChangeRange:
+        """Select columns. Raises InvalidInputError for an unknown column."""
+        return replace(self, plan=self.plan.select(names))
+
+    def parts(self) -> list[ChangePart]:
+        """Return the parts of all versions; raises as ``ChangePlan.parts`` does."""
+        return self.plan.parts(self.start, self.end)
+
+    def batches(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
+        """Read one part."""
+        return self.plan.batches(part)
 
 
 def _as_inserts(

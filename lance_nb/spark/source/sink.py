@@ -8,9 +8,7 @@ checkpoint; a query with a new checkpoint is a new stream. If a batch is offered
 crash between commit and checkpoint, it is skipped with a log message. A batch write with the
 options ``txnAppId`` and ``txnVersion`` is recorded in the same way.
 
-Limits: a stream that an earlier release wrote has no such record, only transaction properties;
-these are searched once, in the last ``LOOKED_AT`` versions. Batch 0 of such a stream is always
-written. A Python sink cannot add to the progress of a query, so skipped batches appear in the log
+Limits: a Python sink cannot add to the progress of a query, so skipped batches appear in the log
 only.
 Source: ``DataSourceWriter`` of PySpark; writer options of Delta Lake.
 """
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
 
 # Transaction properties of a batch, shown in the history.
 STREAM, BATCH, QUERY = "lance_nb.stream", "lance_nb.batch", "lance_nb.query"
-LOOKED_AT = 1000
 
 _log = logging.getLogger(__name__)
 
@@ -84,8 +81,11 @@ class SourceWrite:
     def _commit_marked(self, results: Sequence[Any], mark: StreamMark) -> int | None:
         pinned = self.plan.pinned
         session = pinned.session()
-        newest = self._newest(session)
-        last = self._last_batch(session, newest, mark)
+        try:
+            newest = session.load(Target(self.rows.pinned.branch, None))
+        except DatasetNotFoundError:
+            newest = None
+        last = None if newest is None else mark.last_in(newest.manifest.config)
         if last is not None and last >= mark.batch:
             _log.warning(
                 "skipped batch %d of stream %s: %s already has it, and its last batch is %d. "
@@ -103,38 +103,6 @@ class SourceWrite:
         if self.query_id:
             properties[QUERY] = self.query_id
         return plan.commit(results, Label(None, tuple(properties.items()), mark)).version
-
-    def _newest(self, session: Session) -> Snapshot | None:
-        try:
-            return session.load(Target(self.rows.pinned.branch, None))
-        except DatasetNotFoundError:
-            return None
-
-    def _last_batch(
-        self, session: Session, newest: Snapshot | None, mark: StreamMark
-    ) -> int | None:
-        """Return the last committed batch of a stream; None if none is known."""
-        if newest is None:
-            return None
-        marked = mark.last_in(newest.manifest.config)
-        # A new checkpoint begins with batch 0, of which nothing is committed yet.
-        if marked is not None or mark.batch == 0 or self.mark is not None:
-            return marked
-        log = session.log(newest.branch)
-        numbers = log.numbers()
-        for number in numbers[: -LOOKED_AT - 1 : -1]:
-            transaction = log.transaction(number)
-            properties = {} if transaction is None else dict(transaction.properties)
-            batch = properties.get(BATCH, "")
-            if properties.get(STREAM) in (mark.stream, self.query_id) and batch.isdecimal():
-                return int(batch)  # batches are committed in order
-        _log.warning(
-            "stream %s begins with batch %d, and neither the config of %s nor its last %d versions "
-            "have an earlier batch: writing the batch",
-            visible(mark.stream), mark.batch, visible(session.root.uri),
-            min(len(numbers), LOOKED_AT),
-        )  # fmt: skip
-        return None
 
     def _at(self, session: Session, newest: Snapshot | None) -> RowWriter:
         """Return a writer on the newest version, if its fields are those of the written rows.

@@ -163,8 +163,6 @@ def test_a_server_that_is_named_is_taken_for_very_large_work(
 def test_wrong_names_are_refused(dataset: LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="not one of auto, local, spark"):
         spark.delete(dataset, "id = 1", engine="dask")
-    with pytest.raises(InvalidInputError, match=r"engine 'pool' was removed.* engine='local'"):
-        spark.delete(dataset, "id = 1", engine="pool")
     with pytest.raises(InvalidInputError, match="unknown option 'engin'"):
         spark.delete(dataset, "id = 1", engin="local")
 

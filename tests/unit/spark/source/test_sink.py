@@ -15,26 +15,10 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.spark.plan import Label
 from lance_nb.spark.row_writer import RowWriter, WriteSettings
-from lance_nb.spark.source import sink as sink_module
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.sink import BATCH, QUERY, STREAM, SourceWrite
-from lance_nb.table.history import VersionLog
 from lance_nb.transactions.stream_mark import StreamMark
 from tests.unit.spark.conftest import rows
-
-
-@pytest.fixture
-def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The versions whose transactions were looked at."""
-    found: list[int] = []
-    real = VersionLog.transaction
-
-    def noted(log: VersionLog, version: int) -> Any:
-        found.append(version)
-        return real(log, version)
-
-    monkeypatch.setattr(VersionLog, "transaction", noted)
-    return found
 
 
 def sink(uri: str, query_id: str | None = None, mark: StreamMark | None = None) -> SourceWrite:
@@ -83,14 +67,11 @@ def test_rows_are_written_in_the_version_that_the_option_names(
         RowWriter.of(written_dataset, rows(0, 1).schema, legacy)
 
 
-def test_a_batch_is_committed_once(
-    dataset: LanceDataset, caplog: pytest.LogCaptureFixture, looked_at: list[int]
-) -> None:
+def test_a_batch_is_committed_once(dataset: LanceDataset, caplog: pytest.LogCaptureFixture) -> None:
     assert [batch(dataset.uri, number) for number in (0, 1, 1, 0, 2)] == [2, 3, None, None, 4]
     assert lance_nb.dataset(dataset.uri).count_rows() == 130
     assert [one.levelno for one in caplog.records] == [logging.WARNING] * 2
     assert "skipped batch 1 of stream s" in caplog.text
-    assert looked_at == []
     newest = lance_nb.dataset(dataset.uri)
     assert newest.version_info(4).properties.items() >= {STREAM: "s", BATCH: "2"}.items()
 
@@ -123,46 +104,6 @@ def test_a_query_without_an_id_goes_by_its_name(dataset: LanceDataset) -> None:
         batch(dataset.uri, 0, None)
 
 
-def old(dataset: LanceDataset, name: str, number: int) -> None:
-    """Commit a batch as earlier releases did: without a mark."""
-    write = sink(dataset.uri)
-    plan = write.rows.plan("stream", f"batch {number}")
-    plan.commit(written(write, 500), Label(None, ((STREAM, name), (BATCH, str(number)))))
-
-
-def test_a_stream_of_an_earlier_release_goes_on(
-    dataset: LanceDataset, looked_at: list[int]
-) -> None:
-    for number in (3, 4):
-        old(dataset, "q", number)
-    dataset.checkout_latest().delete("id = 0")
-    assert batch(dataset.uri, 4, "s", "q") is None
-    assert batch(dataset.uri, 5, "s", "q") == 5
-    assert looked_at == [4, 3, 4, 3]  # until one of the stream is found
-    assert [batch(dataset.uri, 5, "s", "q"), batch(dataset.uri, 6, "s", "q")] == [None, 6]
-    assert len(looked_at) == 4
-
-
-def test_looking_for_an_unmarked_stream_is_bounded_and_said(
-    dataset: LanceDataset,
-    looked_at: list[int],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(sink_module, "LOOKED_AT", 3)
-    old(dataset, "q", 4)
-    for at in range(3):
-        dataset.checkout_latest().delete(f"id = {at}")
-    assert batch(dataset.uri, 4, "s", "q") == 6
-    assert looked_at == [5, 4, 3]
-    assert "begins with batch 4, and neither the config" in caplog.text
-
-
-def test_a_fresh_checkpoint_under_an_old_name_loses_nothing(dataset: LanceDataset) -> None:
-    old(dataset, "q", 0)
-    assert batch(dataset.uri, 0, "s", "q") == 3
-
-
 def test_the_first_batch_makes_the_dataset(tmp_path: Path) -> None:
     uri = str(tmp_path / "new.lance")
     first, again = sink(uri), sink(uri)
@@ -174,9 +115,7 @@ def test_the_first_batch_makes_the_dataset(tmp_path: Path) -> None:
     assert (newest.count_rows(), newest.config()) == (10, {"lance_nb.stream.s": "1"})
 
 
-def test_a_batch_write_is_known_by_application_and_number(
-    dataset: LanceDataset, looked_at: list[int]
-) -> None:
+def test_a_batch_write_is_known_by_application_and_number(dataset: LanceDataset) -> None:
     def write(version: str) -> int | None:
         options = SourceOptions.of({"txnAppId": "nightly", "txnVersion": version})
         made = sink(dataset.uri, None, options.mark)
@@ -184,7 +123,6 @@ def test_a_batch_write_is_known_by_application_and_number(
 
     assert [write(number) for number in ("7", "7", "6", "8")] == [2, None, None, 3]
     assert lance_nb.dataset(dataset.uri).config() == {"lance_nb.stream.nightly": "8"}
-    assert looked_at == []
 
 
 @pytest.mark.parametrize(
