@@ -8,7 +8,7 @@ called between tasks, and True cancels the run.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from lance_nb.indices.building import IndexProgress
 from lance_nb.session.opening import destination
 from lance_nb.spark import journal
 from lance_nb.spark.dataframes import clustered, is_dataframe, plan_frame
-from lance_nb.spark.plan import PinnedVersion
+from lance_nb.spark.plan import PinnedVersion, Plan
 from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
 from lance_nb.spark.run import RunOptions, run, run_edits, run_once, run_parts
 from lance_nb.spark.sessions import find_session, start_session
@@ -81,19 +81,25 @@ def append(
             cast=cast, hive=hive, options=source_options, on_error=on_error,
             bad_records=bad_records, bad_record_column=bad_record_column,
         )  # fmt: skip
-        return run(
-            _opened(target), lambda base: plan_append(base, source, source_settings), run_options
-        )
+        dataset = _opened(target)
+        return run(dataset, lambda base: plan_append(base, source, source_settings), run_options)
     return write(source, target, mode="append", message=message, **options)
+
+
+def _run(
+    target: Destination,
+    make: Callable[[LanceDataset], Plan],
+    message: str | None,
+    options: Mapping[str, Any],
+) -> LanceDataset:
+    return run(_opened(target), make, RunOptions.of(message, options))
 
 
 def delete(
     target: Destination, predicate: str, *, message: str | None = None, **options: Any
 ) -> LanceDataset:
     """Delete the rows that pass a filter; options as in ``append``. Raises PredicateError."""
-    return run(
-        _opened(target), lambda base: plan_delete(base, predicate), RunOptions.of(message, options)
-    )
+    return _run(target, lambda base: plan_delete(base, predicate), message, options)
 
 
 def update(
@@ -105,11 +111,7 @@ def update(
     **options: Any,
 ) -> LanceDataset:
     """Update columns of the rows that pass a filter; options as in ``append``."""
-    return run(
-        _opened(target),
-        lambda base: plan_update(base, updates, where),
-        RunOptions.of(message, options),
-    )
+    return _run(target, lambda base: plan_update(base, updates, where), message, options)
 
 
 def backfill(
@@ -131,11 +133,7 @@ def backfill(
             "no value yet. Finished tasks are kept with journal=True, and lance_nb.spark.resume "
             "runs the others"
         )
-    return run(
-        _opened(target),
-        lambda base: plan_columns(base, values, read_columns),
-        RunOptions.of(message, options),
-    )
+    return _run(target, lambda base: plan_columns(base, values, read_columns), message, options)
 
 
 def compact(
@@ -154,11 +152,7 @@ def compact(
         plans = in_parts(whole, parts)
         run_options = RunOptions.of(message, options)
         return run_parts(plans, run_options) if plans else whole.pinned.dataset()
-    return run(
-        _opened(target),
-        lambda base: plan_compaction(base, **compaction_options),
-        RunOptions.of(message, options),
-    )
+    return _run(target, lambda base: plan_compaction(base, **compaction_options), message, options)
 
 
 def write(
@@ -346,13 +340,11 @@ def create_scalar_index(
     ``parameters`` are those of the kind, as in ``ds.create_scalar_index``. Raises
     ColumnNotFoundError, InvalidInputError, and NotSupportedError for types that are not built.
     """
-    return run(
-        _opened(target),
-        lambda base: plan_index(
-            base, column, index_type, name, parameters=parameters, replace=replace
-        ),
-        RunOptions.of(message, options),
-    )
+
+    def make(base: LanceDataset) -> Plan:
+        return plan_index(base, column, index_type, name, parameters=parameters, replace=replace)
+
+    return _run(target, make, message, options)
 
 
 def create_index(

@@ -146,7 +146,7 @@ class RowWriter:
             own = new_schema(schema, options.file_version)
         else:
             own = current.manifest.schema
-            check_names(schema, own.to_arrow())
+            check_names(schema.names, own.to_arrow())
         pinned = PinnedVersion.of_snapshot(session, current)
         return cls(
             pinned, own, options, mode, write_settings.stable_row_ids, config, write_settings.where

@@ -358,7 +358,7 @@ def fixed_width(kind: pa.DataType) -> int | None:
 
 def dataset_fields(names: Sequence[str], schema: pa.Schema) -> pa.Schema:
     """Return some fields of a dataset, nullable as in Spark. Raises SchemaMismatchError."""
-    _check_known(names, schema)
+    check_names(names, schema)
     return pa.schema([schema.field(name).with_nullable(True) for name in names])
 
 
@@ -371,12 +371,8 @@ def cast_to_dataset(table: pa.Table, schema: pa.Schema) -> pa.Table:
     )
 
 
-def check_names(given_schema: pa.Schema, schema: pa.Schema) -> None:
+def check_names(names: Sequence[str], schema: pa.Schema) -> None:
     """Refuse columns that the dataset does not have. Raises SchemaMismatchError."""
-    _check_known(given_schema.names, schema)
-
-
-def _check_known(names: Sequence[str], schema: pa.Schema) -> None:
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         listed = ", ".join(map(repr, unknown))

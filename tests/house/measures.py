@@ -153,8 +153,10 @@ def files_that_run() -> dict[str, int | str]:
 
 def _operations(uri: str) -> dict[str, Callable[[], object]]:
     import pyarrow as pa
+    from pyarrow import parquet
 
     import lance_nb
+    from lance_nb import spark
     from lance_nb.explorer.app import Explorer
 
     rows = pa.table({"id": list(range(100)), "text": [str(n) for n in range(100)]})
@@ -162,6 +164,10 @@ def _operations(uri: str) -> dict[str, Callable[[], object]]:
     def upsert() -> object:
         builder = lance_nb.dataset(uri).merge_insert("id")
         return builder.when_matched_update_all().when_not_matched_insert_all().execute(rows[:5])
+
+    def append_by_tasks() -> object:  # in this process: the way of Spark but for its workers
+        parquet.write_table(rows, f"{uri}.parquet")
+        return spark.append(uri, f"{uri}.parquet", engine="local", journal=False)
 
     def page() -> object:
         return Explorer(lance_nb.dataset(uri))
@@ -172,6 +178,7 @@ def _operations(uri: str) -> dict[str, Callable[[], object]]:
         "to_table": lambda: lance_nb.dataset(uri).to_table(),
         "delete": lambda: lance_nb.dataset(uri).delete("id = 3"),
         "upsert": upsert,
+        "one Spark append": append_by_tasks,
         "explorer with its first page": page,
     }
 

@@ -189,8 +189,8 @@ class Arrow(_TypedRows):
         return pa.ipc.open_file(resources.enter_context(file.open()))
 
 
-class Csv:
-    """Lines of a CSV file with a header."""
+class _Lines:
+    """Files of text: they have no types, and are not split."""
 
     is_text = True
 
@@ -198,6 +198,10 @@ class Csv:
     def parts(file: SourceFile, _task_bytes: int) -> list[Range]:
         """Return the file as one part."""
         return [Range(0, 1, file.size_bytes)]
+
+
+class Csv(_Lines):
+    """Lines of a CSV file with a header."""
 
     @staticmethod
     def read(
@@ -230,15 +234,8 @@ class Csv:
         return parsed_csv(resources.enter_context(file.open()), names)
 
 
-class Json:
+class Json(_Lines):
     """Lines of a file with one JSON object each."""
-
-    is_text = True
-
-    @staticmethod
-    def parts(file: SourceFile, _task_bytes: int) -> list[Range]:
-        """Return the file as one part."""
-        return [Range(0, 1, file.size_bytes)]
 
     @staticmethod
     def read(

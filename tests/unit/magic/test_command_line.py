@@ -8,10 +8,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-import lance_nb
 from lance_nb.magic import command_line
 from lance_nb.magic.command_line import main
 from lance_nb.magic.registry import VERBS
@@ -80,18 +78,6 @@ def test_a_comment_in_sql_is_no_question_for_help(
 ) -> None:
     assert main(["sql", uri, "SELECT 7 AS n --help\n", "-- x"]) == 0
     assert "7" in capsys.readouterr().out
-
-
-def test_values_are_written_so_that_they_can_be_copied(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """No separators in numbers, and a null is not an empty text."""
-    table = pa.table({"n": [1234567, None], "t": ["", None]})
-    path = str(tmp_path / "values.lance")
-    lance_nb.write_dataset(table, path)
-    assert main(["head", path]) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[-2:] == [["1234567"], ["NULL", "NULL"]]
 
 
 # Runs as a process of its own: what is loaded cannot be unloaded.

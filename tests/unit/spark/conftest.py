@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
+from lance_nb.spark.plan import Plan
 
 
 def rows(start: int, stop: int) -> pa.Table:
     ids = range(start, stop)
     return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{one % 7}" for one in ids]})
+
+
+@contextmanager
+def at_commit(
+    others: Sequence[Callable[[], object]] = (),
+    *,
+    commits: bool = True,
+    error: BaseException | type[BaseException] | None = None,
+) -> Iterator[list[Plan]]:
+    """Do one thing that others do before each commit, and raise an error after it; list the plans.
+
+    ``others`` may be a list that is filled later.
+    """
+    commit, plans = Plan.commit, []
+
+    def hooked(plan: Plan, *args: Any) -> LanceDataset:
+        plans.append(plan)
+        if len(plans) <= len(others):
+            others[len(plans) - 1]()
+        committed = commit(plan, *args) if commits else plan.pinned.dataset()
+        if error is not None:
+            raise error
+        return committed
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Plan, "commit", hooked)
+        yield plans
 
 
 @pytest.fixture(autouse=True)

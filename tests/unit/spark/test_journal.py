@@ -17,8 +17,8 @@ from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError, StorageError
 from lance_nb.spark import journal
-from lance_nb.spark.plan import Label, Plan
-from tests.unit.spark.conftest import rows
+from lance_nb.spark.plan import Label
+from tests.unit.spark.conftest import at_commit, rows
 
 CANARY = "TOPSECRET"
 SECRETS = {"key": f"{CANARY}-1", "secret": f"{CANARY}-2", "region": "here"}
@@ -281,13 +281,10 @@ def test_results_that_are_too_large_are_committed_and_not_kept(
     assert spark.delete(dataset, "id < 5", engine="local").count_rows() == 95
     assert list(folder.iterdir()) == []
 
-    def lost(plan: Plan, *args: object) -> LanceDataset:
-        raise CommitStateUnknownError("the answer was lost")
-
-    monkeypatch.setattr(Plan, "commit", lost)
-    with pytest.raises(CommitStateUnknownError) as caught:
+    lost = CommitStateUnknownError("the answer was lost")
+    with at_commit(commits=False, error=lost), pytest.raises(CommitStateUnknownError):
         spark.delete(lance_nb.dataset(dataset.uri), "id < 50", engine="local")
-    (note,) = caught.value.__notes__
+    (note,) = lost.__notes__
     assert "too large to be kept" in note
     assert "resume" not in note
     assert spark.unfinished() == []

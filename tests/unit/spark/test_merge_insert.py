@@ -9,7 +9,6 @@ import lance_nb
 from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import (
-    CommitStateUnknownError,
     InvalidInputError,
     MergeInsertError,
     RunCancelledError,
@@ -17,7 +16,6 @@ from lance_nb.errors import (
 )
 from lance_nb.spark import merge_insert
 from lance_nb.spark.merge_insert import BUCKET_BYTES, bucket_count, plan_merge
-from lance_nb.spark.plan import Plan
 from lance_nb.spark.run import RunOptions
 from tests.unit.spark.conftest import rows
 
@@ -64,24 +62,6 @@ def test_what_is_wrong_changes_nothing(dataset: LanceDataset) -> None:
     with pytest.raises(RunCancelledError):
         spark.upsert(dataset, changed(1, 2), "id", stop=lambda: True)
     assert lance_nb.dataset(dataset.uri).version == 1
-
-
-def test_a_merge_whose_answer_was_lost_is_resumed(
-    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit = Plan.commit
-
-    def lost(plan: Plan, *args: object) -> LanceDataset:
-        commit(plan, *args)
-        raise CommitStateUnknownError("the answer was lost")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Plan, "commit", lost)
-        with pytest.raises(CommitStateUnknownError):
-            spark.upsert(dataset, changed(95, 110), "id")
-    (entry,) = spark.unfinished()
-    made = spark.resume(entry.operation_id)
-    assert (made.version, made.count_rows()) == (2, 110)
 
 
 def test_edits_of_tasks_go_to_a_stage(dataset: LanceDataset, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from lance_nb.errors import (
     PredicateError,
     RetryableCommitConflictError,
 )
-from lance_nb.spark.plan import Plan
+from tests.unit.spark.conftest import at_commit
 
 
 def read(uri: str) -> list[tuple[Any, ...]]:
@@ -36,16 +36,19 @@ def new_rows(name: str = "n3", start: int = 500) -> pa.Table:
     return pa.table({"id": pa.array(range(start, start + 5), pa.int64()), "name": [name] * 5})
 
 
+def in_form(form: str, table: pa.Table, folder: Path) -> Any:
+    """Return rows as a table, as files, or as a dataset."""
+    if form == "files":
+        parquet.write_table(table, folder / "new.parquet")
+        return str(folder / "new.parquet")
+    return table if form == "table" else lance_nb.write_dataset(table, folder / "new.lance")
+
+
 @pytest.mark.parametrize("form", ["table", "files", "dataset"])
 def test_rows_that_pass_are_replaced_in_one_version(
     dataset: LanceDataset, tmp_path: Path, form: str
 ) -> None:
-    new: Any = new_rows()
-    if form == "files":
-        parquet.write_table(new, tmp_path / "new.parquet")
-        new = str(tmp_path / "new.parquet")
-    elif form == "dataset":
-        new = lance_nb.write_dataset(new, str(tmp_path / "new.lance"))
+    new = in_form(form, new_rows(), tmp_path)
     kept = dataset.to_table(filter="name <> 'n3'")
     made = spark.write(new, dataset, "overwrite", where="name = 'n3'", message="day", journal=False)
     assert made.version == dataset.version + 1
@@ -59,12 +62,7 @@ def test_rows_that_pass_are_replaced_in_one_version(
 
 @pytest.mark.parametrize("form", ["table", "files", "dataset"])
 def test_new_rows_have_to_pass_too(dataset: LanceDataset, tmp_path: Path, form: str) -> None:
-    wrong: Any = pa.concat_tables([new_rows(), new_rows("n4")])
-    if form == "files":
-        parquet.write_table(wrong, tmp_path / "new.parquet")
-        wrong = str(tmp_path / "new.parquet")
-    elif form == "dataset":
-        wrong = lance_nb.write_dataset(wrong, str(tmp_path / "new.lance"))
+    wrong = in_form(form, pa.concat_tables([new_rows(), new_rows("n4")]), tmp_path)
     with pytest.raises(InvalidInputError, match=r"5 rows of a batch .*'name': 'n4'"):
         spark.write(wrong, dataset, "overwrite", where="name = 'n3'")
     assert lance_nb.dataset(dataset.uri).version == dataset.version
@@ -102,23 +100,19 @@ def test_what_makes_no_sense_is_refused(dataset: LanceDataset) -> None:
 
 
 def test_a_change_of_the_same_rows_is_a_conflict_and_an_append_is_not(
-    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+    dataset: LanceDataset,
 ) -> None:
-    commit = Plan.commit
+    def update() -> None:
+        lance.dataset(dataset.uri).update({"name": "'mine'"}, where="id = 3")
 
-    def meet(change: Any) -> None:
-        def meeting(plan: Plan, *args: Any) -> LanceDataset:
-            change()
-            return commit(plan, *args)
+    def append() -> None:
+        lance.write_dataset(new_rows("n3", 900), dataset.uri, mode="append")
 
-        monkeypatch.setattr(Plan, "commit", meeting)
-
-    meet(lambda: lance.dataset(dataset.uri).update({"name": "'mine'"}, where="id = 3"))
-    with pytest.raises(RetryableCommitConflictError):
+    with at_commit([update]), pytest.raises(RetryableCommitConflictError):
         spark.write(new_rows(), dataset.uri, "overwrite", where="name = 'n3'")
     kept = lance_nb.dataset(dataset.uri).to_table(filter="name <> 'n3'")
-    meet(lambda: lance.write_dataset(new_rows("n3", 900), dataset.uri, mode="append"))
-    spark.write(new_rows(), dataset.uri, "overwrite", where="name = 'n3'")
+    with at_commit([append]):
+        spark.write(new_rows(), dataset.uri, "overwrite", where="name = 'n3'")
     assert read(dataset.uri) == expected(kept, pa.concat_tables([new_rows(), new_rows("n3", 900)]))
 
 

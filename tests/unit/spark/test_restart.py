@@ -31,7 +31,7 @@ from lance_nb.spark.journal_json import ResumeOptions, from_json, to_json
 from lance_nb.spark.plan import Plan
 from lance_nb.spark.run import RunOptions, run_once
 from lance_nb.spark.task_log import RecordedTask, TaskLog
-from tests.unit.spark.conftest import rows
+from tests.unit.spark.conftest import at_commit, rows
 from tests.unit.spark.test_journal_json import PLANS
 
 # Of one task are: compact, upsert, columns by key.
@@ -79,17 +79,8 @@ def seen(table: pa.Table) -> list[dict[str, Any]]:
 
 def dies_at_commit(plan: Plan, *, committed: bool = False, journal: bool = True) -> str:
     """Run a plan whose driver dies before or after the commit; return its operation id."""
-    with pytest.MonkeyPatch.context() as patched:
-        commit = Plan.commit
-
-        def dies(plan: Plan, *args: Any) -> Any:
-            if committed:
-                commit(plan, *args)
-            raise KeyboardInterrupt
-
-        patched.setattr(Plan, "commit", dies)
-        with pytest.raises(KeyboardInterrupt):
-            run_once(plan, RunOptions.of("kept", {"engine": "local", "journal": journal}))
+    with at_commit(commits=committed, error=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        run_once(plan, RunOptions.of("kept", {"engine": "local", "journal": journal}))
     plan_module._opened.cache_clear()  # as in the process that resumes it
     return plan.operation_id
 
@@ -309,18 +300,12 @@ def test_progress_of_a_resumed_run_counts_what_was_done(dataset: LanceDataset) -
 
 
 @pytest.fixture
-def meets(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], object]]]:
+def meets() -> Iterator[list[Callable[[], object]]]:
     """What others do, each before one attempt to commit."""
-    commit, others = Plan.commit, []
-
-    def meeting(plan: Plan, *args: Any) -> LanceDataset:
-        if others:
-            others.pop(0)()
-        return commit(plan, *args)
-
-    monkeypatch.setattr(Plan, "commit", meeting)
-    yield others
-    assert others == []
+    others: list[Callable[[], object]] = []
+    with at_commit(others) as plans:
+        yield others
+    assert len(plans) >= len(others)
 
 
 @pytest.mark.parametrize("resumes", [False, True], ids=["run", "resumed"])

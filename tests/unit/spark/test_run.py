@@ -20,7 +20,7 @@ from lance_nb.errors import (
 )
 from lance_nb.spark import run as run_module
 from lance_nb.spark.plan import Plan
-from tests.unit.spark.conftest import rows
+from tests.unit.spark.conftest import at_commit, rows
 
 
 def test_progress_is_reported_and_ends_at_the_total(dataset: LanceDataset) -> None:
@@ -36,54 +36,38 @@ def test_a_stop_commits_nothing(dataset: LanceDataset) -> None:
     assert lance_nb.dataset(dataset.uri).version == dataset.version
 
 
-def test_a_retryable_conflict_plans_again(
-    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit, tried = Plan.commit, []
+def test_a_retryable_conflict_plans_again(dataset: LanceDataset) -> None:
+    def other() -> None:
+        lance_nb.dataset(dataset.uri).insert(rows(0, 1))
+        raise RetryableCommitConflictError("another writer")
 
-    def meets_another(plan: Plan, *args: Any) -> LanceDataset:
-        tried.append(plan.pinned.version)
-        if len(tried) == 1:
-            lance_nb.dataset(dataset.uri).insert(rows(0, 1))
-            raise RetryableCommitConflictError("another writer")
-        return commit(plan, *args)
-
-    monkeypatch.setattr(Plan, "commit", meets_another)
-    made = spark.delete(dataset, "id = 0")
-    assert tried == [1, 2]
+    with at_commit([other]) as plans:
+        made = spark.delete(dataset, "id = 0")
+    assert [plan.pinned.version for plan in plans] == [1, 2]
     assert made.count_rows() == 99
 
 
+@pytest.mark.parametrize("verb", ["delete", "upsert"])
 def test_an_unknown_outcome_is_resumed_without_running_again(
-    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+    dataset: LanceDataset, verb: str
 ) -> None:
-    commit = Plan.commit
-
-    def lost_answer(plan: Plan, *args: Any) -> LanceDataset:
-        commit(plan, *args)
-        raise CommitStateUnknownError("the answer was lost")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Plan, "commit", lost_answer)
-        with pytest.raises(CommitStateUnknownError) as caught:
+    lost = CommitStateUnknownError("the answer was lost")
+    with at_commit(error=lost), pytest.raises(CommitStateUnknownError):
+        if verb == "delete":
             spark.delete(dataset, "id < 50")
-    assert "lance_nb.spark.resume" in caught.value.__notes__[0]
+        else:
+            spark.upsert(dataset, rows(95, 110), "id")
+    assert "lance_nb.spark.resume" in lost.__notes__[0]
     (entry,) = spark.unfinished()
     made = spark.resume(entry.operation_id)
-    assert (made.version, made.count_rows()) == (dataset.version + 1, 50)
+    count = 50 if verb == "delete" else 110
+    assert (made.version, made.count_rows()) == (dataset.version + 1, count)
     assert spark.unfinished() == []
 
 
-def test_a_kernel_that_dies_before_the_commit_loses_no_work(
-    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def dies(plan: Plan, *args: Any) -> LanceDataset:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Plan, "commit", dies)
-        with pytest.raises(KeyboardInterrupt):
-            spark.update(dataset, {"name": "'x'"}, "id < 10")
+def test_a_kernel_that_dies_before_the_commit_loses_no_work(dataset: LanceDataset) -> None:
+    with at_commit(commits=False, error=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        spark.update(dataset, {"name": "'x'"}, "id < 10")
     (entry,) = spark.unfinished()
     assert "update" in str(entry)
     assert spark.resume(entry.operation_id).count_rows("name = 'x'") == 10
@@ -211,25 +195,18 @@ def test_a_run_is_cancelled_while_its_session_starts(
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("change", ["delete rows", "delete a fragment", "update", "append"])
 def test_a_compaction_beside_a_change_groups_the_changed_fragments_anew(
-    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch, change: str, parts: int
+    dataset: LanceDataset, change: str, parts: int
 ) -> None:
-    others = lance.dataset(dataset.uri)
-    commit, tried = Plan.commit, []
-
-    def meets_another(plan: Plan, *args: Any) -> LanceDataset:
-        tried.append(len(plan.tasks))
-        if len(tried) == 1:
-            if change == "append":
-                others.insert(rows(100, 110))
-            elif change == "update":
-                others.update({"name": "'x'"}, "id = 25")
-            else:
-                others.delete("id = 25" if change == "delete rows" else "id >= 20 AND id < 30")
-        return commit(plan, *args)
-
-    monkeypatch.setattr(Plan, "commit", meets_another)
+    other = lance.dataset(dataset.uri)
+    changes = {
+        "append": lambda: other.insert(rows(100, 110)),
+        "update": lambda: other.update({"name": "'x'"}, "id = 25"),
+        "delete rows": lambda: other.delete("id = 25"),
+        "delete a fragment": lambda: other.delete("id >= 20 AND id < 30"),
+    }
     how = {"target_rows_per_fragment": 50}
-    made = spark.compact(dataset, compaction=how, engine="local", parts=parts)
+    with at_commit([changes[change]]) as tried:
+        made = spark.compact(dataset, compaction=how, engine="local", parts=parts)
     newest = lance.dataset(dataset.uri)
     assert newest.version == made.version
     before = lance.dataset(dataset.uri, version=2).to_table()

@@ -43,8 +43,3 @@ def test_one_change_is_undone(lance: Lance, shell: InteractiveShell) -> None:
     assert shell.user_ns["ds"].version == 8
     with pytest.raises(UsageError, match="revert"):
         lance("revert 6")
-
-
-def test_spark_says_how_it_stands(lance: Lance) -> None:
-    found = lance("spark")
-    assert "the server in SPARK_REMOTE is used from" in found.picture.text

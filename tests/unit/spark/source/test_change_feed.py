@@ -11,8 +11,10 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, NotSupportedError, VersionNotFoundError
 from lance_nb.spark.source import scan
 from lance_nb.spark.source.options import SourceOptions
-from lance_nb.spark.source.scan import WHOLE, ChangePlan
+from lance_nb.spark.source.scan import ChangePlan
 from tests.unit.spark.conftest import rows
+
+WHOLE = -1  # the offset before every version
 
 
 def plan_of(uri: str, **options: Any) -> ChangePlan:
