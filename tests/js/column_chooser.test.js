@@ -4,7 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  columnChooser,
+  ColumnChooser,
   shortest,
   shownBy,
   withPinned,
@@ -74,7 +74,7 @@ async function chooser(known = KNOWN) {
   const ctx = fakeContext({ rows: { num_rows: 5, num_columns: 4 } });
   const state = { row: 1, column: 0, numColumns: 4 };
   const moved = [];
-  const made = columnChooser(ctx, {
+  const made = new ColumnChooser(ctx, {
     state,
     column: (at) => known.columns[at],
     moveTo: (...place) => moved.push(place),

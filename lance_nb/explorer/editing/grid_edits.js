@@ -16,16 +16,6 @@ const MOST = 500; // see editing/widget.py
  *   key: (event: KeyboardEvent) => (() => void) | null | undefined,
  *   changed: (summary: Lnb.Json, added: Lnb.Json[]) => void, enter: () => Promise<void>,
  *   leave: () => void}} Editor
- * @typedef {Object} EditLink what the editor gets
- * @property {() => Lnb.Args} place the version and what the grid looks at
- * @property {() => Block} block the cells that are selected, or the one of the keyboard
- * @property {(row: number, column: number) => void} moveTo
- * @property {HTMLElement} scroller @property {HTMLElement} body
- * @property {{row: number, column: number, numRows: number, numColumns: number}} state
- * @property {(column: number) => Lnb.Column | undefined} column
- * @property {() => Promise<void>} refresh reads the marks again
- * @property {() => void} left the editor was closed
- * @property {Editor} [editor] set by the editor
  */
 
 export class GridEdits {
@@ -36,8 +26,8 @@ export class GridEdits {
   read = { first: 0, stop: 0 };
   /** @type {Lnb.Json} */
   summary = null;
-  /** @type {EditLink | null} */
-  link = null;
+  /** @type {Editor | null} loaded with the first edit */
+  editor = null;
   isOn = false;
   tried = false;
   turn = 0;
@@ -53,7 +43,7 @@ export class GridEdits {
 
   /**
    * @param {Lnb.Context} ctx
-   * @param {{grid: () => import("../js/virtual_grid.js").VirtualGrid,
+   * @param {{grid: import("../js/virtual_grid.js").VirtualGrid,
    *   store: Lnb.PageStore, fail: (error: Lnb.Failure) => void}} from
    */
   constructor(ctx, { grid, store, fail }) {
@@ -93,16 +83,16 @@ export class GridEdits {
 
   /** @returns {Block} */
   block = () => {
-    const { row, column } = this.grid().state;
+    const { row, column } = this.grid.state;
     return this.range ? this.blockOf(this.range) : { row, rows: 1, column, columns: 1 };
   };
 
   /** @param {Spot} to */
   extend(to) {
-    const { row, column } = this.grid().state;
+    const { row, column } = this.grid.state;
     this.range = { anchor: this.range?.anchor ?? { row, column }, to };
     this.ctx.rows.selection.clear(); // an act is on the rows or on the block, never on both
-    this.grid().moveTo(to.row, to.column);
+    this.grid.moveTo(to.row, to.column);
     const { rows, columns } = this.blockOf(this.range);
     this.ctx.announce(`${plural(rows, "row")} by ${plural(columns, "column")} of cells selected`);
   }
@@ -110,7 +100,7 @@ export class GridEdits {
   clear() {
     if (!this.range) return;
     this.range = null;
-    this.grid().paint();
+    this.grid.paint();
   }
 
   copy = async () => {
@@ -146,10 +136,10 @@ export class GridEdits {
       this.marks = new Map(result.rows.map((/** @type {Mark} */ mark) => [mark.at, mark]));
       this.summary = result.summary;
       setText(this.button, this.summary && !this.isOn ? `Edit (${this.summary.title})` : "Edit");
-      this.link?.editor?.changed(this.summary, result.added);
-      if (had || this.summary) this.grid().refill();
+      this.editor?.changed(this.summary, result.added);
+      if (had || this.summary) this.grid.refill();
       // they are to be seen, undone and committed
-      if (this.summary && !this.link) this.enter({ quiet: true });
+      if (this.summary && !this.editor) this.enter({ quiet: true });
     } catch {
       // Marks are drawn when they are asked for again; what is edited is in the Stage tab.
     }
@@ -165,32 +155,17 @@ export class GridEdits {
     setText(this.button, "Edit");
     this.bar.hidden = false;
     try {
-      if (!this.link) {
+      if (!this.editor) {
         const views = await loadViews(this.ctx.kernel, "editing/row_editor.js", this.tried);
-        const { element: scroller, body, state } = this.grid();
-        this.link = {
-          place: this.place,
-          block: this.block,
-          scroller,
-          body,
-          state,
-          refresh: this.refresh,
-          moveTo: (row, column) => {
-            this.range = null;
-            this.grid().moveTo(row, column);
-          },
-          column: (column) => this.store.column(column),
-          left: this.leave,
-        };
-        const mount = /** @type {(...args: unknown[]) => unknown} */ (views.mount);
-        mount(this.bar, this.ctx, this.link);
+        const mount = /** @type {(...args: unknown[]) => Editor} */ (views.mount);
+        this.editor = mount(this.bar, this.ctx, this);
         await this.refresh();
       }
-      await this.link.editor?.enter();
-      if (!quiet) this.grid().element.focus({ preventScroll: true });
+      await this.editor.enter();
+      if (!quiet) this.grid.element.focus({ preventScroll: true });
     } catch (error) {
       this.tried = true;
-      this.link = null;
+      this.editor = null;
       this.leave();
       this.fail(/** @type {Lnb.Failure} */ (error));
       return false;
@@ -203,14 +178,20 @@ export class GridEdits {
     this.bar.hidden = true;
     this.button.setAttribute("aria-pressed", "false");
     setText(this.button, this.summary ? `Edit (${this.summary.title})` : "Edit");
-    this.link?.editor?.leave();
-    this.grid().element.focus({ preventScroll: true });
+    this.editor?.leave();
+    this.grid.element.focus({ preventScroll: true });
   };
+
+  /** @param {number} row @param {number} column */
+  moveTo(row, column) {
+    this.range = null;
+    this.grid.moveTo(row, column);
+  }
 
   /** @param {number} row @param {number} column @param {string | null} [typed] */
   async open(row, column, typed = null) {
-    this.grid().moveTo(row, column);
-    if (this.isOn || (await this.enter())) this.link?.editor?.open(row, column, typed);
+    this.grid.moveTo(row, column);
+    if (this.isOn || (await this.enter())) this.editor?.open(row, column, typed);
   }
 
   /**
@@ -218,7 +199,7 @@ export class GridEdits {
    * @param {KeyboardEvent} event @returns {(() => void) | null | undefined}
    */
   key(event) {
-    const { row, column, numRows, numColumns } = this.grid().state;
+    const { row, column, numRows, numColumns } = this.grid.state;
     if (!numRows) return undefined;
     const arrow = this.arrows[event.key];
     const sideways = event.key === "ArrowLeft" || event.key === "ArrowRight";
@@ -238,7 +219,7 @@ export class GridEdits {
     }
     if (this.range && commands(event) && event.key === "c") return this.copy;
     if (event.key === "F2" && !this.button.hidden) return () => this.open(row, column);
-    const mine = this.isOn ? this.link?.editor?.key(event) : undefined;
+    const mine = this.isOn ? this.editor?.key(event) : undefined;
     if (!mine && (arrow || ["Home", "End", "PageUp", "PageDown"].includes(event.key))) this.clear();
     return mine;
   }

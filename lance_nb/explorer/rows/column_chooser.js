@@ -65,227 +65,243 @@ export function shortest(choice, names) {
 /** @param {Lnb.ColumnChoice} choice */
 const simplest = (choice) => (same(choice, everyColumn()) ? null : choice);
 
-/**
- * @param {Lnb.Context} ctx
- * @param {{state: {row: number, column: number, numColumns: number},
- *   column: (at: number) => Lnb.Column | undefined, moveTo: (row: number, column: number) => void,
- *   fail: (error: Lnb.Failure) => void}} grid
- */
-export function columnChooser(ctx, { state, column, moveTo, fail }) {
-  const current = () => ctx.rows.wanted.choice;
-  let repaint = () => {};
-  /** @type {{element: HTMLElement, put: (known: Known) => void, of: Lnb.Place} | null} */
-  let list = null;
+export class ColumnChooser {
+  /**
+   * @type {{list: ColumnList, of: Lnb.Place} | null} what is open, and the version of its columns
+   */
+  opened = null;
+  /** Actions by the key that starts them. */
+  letters = { h: () => this.hide(), p: () => this.pin(), v: () => this.open() };
+
+  /**
+   * @param {Lnb.Context} ctx
+   * @param {{state: {row: number, column: number, numColumns: number},
+   *   column: (at: number) => Lnb.Column | undefined,
+   *   moveTo: (row: number, column: number) => void, fail: (error: Lnb.Failure) => void}} grid
+   */
+  constructor(ctx, grid) {
+    this.ctx = ctx;
+    this.grid = grid;
+    // Another version can have other columns.
+    ctx.onScreen(() => {
+      const { opened } = this;
+      if (!opened?.list.element.isConnected || same(opened.of, ctx.place())) return;
+      opened.of = ctx.place();
+      this.read((columns, of) => same(opened.of, of) && opened.list.put(columns));
+    });
+  }
+
+  get choice() {
+    return this.ctx.rows.wanted.choice;
+  }
 
   /** @param {Lnb.ColumnChoice | null} choice @param {string} note */
-  async function choose(choice, note) {
-    await ctx.rows.look({ choice });
-    ctx.announce(note);
-    repaint();
+  async choose(choice, note) {
+    await this.ctx.rows.look({ choice });
+    this.ctx.announce(note);
+    this.opened?.list.repaint();
   }
 
-  function hide() {
-    const cell = column(state.column);
+  hide() {
+    const cell = this.grid.column(this.grid.state.column);
     if (!cell) return;
-    if (state.numColumns < 2) return ctx.announce("The last column cannot be hidden.");
-    return choose(withShown(current(), [cell.raw], false), `${cell.name} is hidden`);
+    if (this.grid.state.numColumns < 2)
+      return this.ctx.announce("The last column cannot be hidden.");
+    return this.choose(withShown(this.choice, [cell.raw], false), `${cell.name} is hidden`);
   }
 
-  async function pin() {
+  async pin() {
+    const { state, column, moveTo } = this.grid;
     const cell = column(state.column);
     if (!cell) return;
-    const next = withPinned(current(), cell.raw);
-    const index = next?.pinned.indexOf(cell.raw) ?? -1;
-    await choose(next, index < 0 ? `${cell.name} is no longer pinned` : `${cell.name} is pinned`);
-    if (index >= 0) moveTo(state.row, index + ctx.rows.numFound);
+    const index = await this.togglePin(cell);
+    if (index >= 0) moveTo(state.row, index + this.ctx.rows.numFound);
+  }
+
+  /**
+   * Pin a column, or no longer; returns its place among the pinned ones.
+   * @param {{raw: string, name: string}} column
+   */
+  async togglePin({ raw, name }) {
+    const next = withPinned(this.choice, raw);
+    const index = next?.pinned.indexOf(raw) ?? -1;
+    await this.choose(next, index < 0 ? `${name} is no longer pinned` : `${name} is pinned`);
+    return index;
   }
 
   /** Show a column that is hidden. @param {string} raw */
-  function reveal(raw) {
-    return choose(withShown(current(), [raw], true), `${raw} is shown`);
+  reveal(raw) {
+    return this.choose(withShown(this.choice, [raw], true), `${raw} is shown`);
   }
 
   /** Read the columns of the version shown. @param {(known: Known, of: Lnb.Place) => void} done */
-  async function read(done) {
-    const { branch, version } = ctx.screen();
-    const of = { branch, version };
+  async read(done) {
+    const of = this.ctx.place();
     try {
-      const { result } = await ctx.kernel.ask("rows.names", { ...of, ...ctx.rows.lens });
+      const { result } = await this.ctx.kernel.ask("rows.names", { ...of, ...this.ctx.rows.lens });
       done(result, of);
     } catch (error) {
-      fail(/** @type {Lnb.Failure} */ (error));
+      this.grid.fail(/** @type {Lnb.Failure} */ (error));
     }
   }
 
-  function open() {
-    return read((groupNames, of) => {
-      list = { ...pane(groupNames), of };
-      ctx.detail.show({ title: "Columns", content: list.element, focus: true });
+  open() {
+    return this.read((columns, of) => {
+      const list = new ColumnList(this.ctx, this, columns);
+      this.opened = { list, of };
+      this.ctx.detail.show({ title: "Columns", content: list.element, focus: true });
     });
   }
+}
 
-  // Another version can have other columns.
-  ctx.onScreen(() => {
-    const { branch, version } = ctx.screen();
-    if (!list?.element.isConnected || same(list.of, { branch, version })) return;
-    list.of = { branch, version };
-    read((groupNames, of) => list && same(list.of, of) && list.put(groupNames));
+/** The columns in the detail pane, with a box for each and for each group. */
+class ColumnList {
+  /** @type {Set<string>} titles of groups */
+  unfolded = new Set();
+  /** @type {HTMLInputElement} */
+  find = h("input", {
+    class: "lnb-input",
+    placeholder: "find a column…",
+    "aria-label": "find a column to show",
+    spellcheck: "false",
+    autocomplete: "off",
+    on: { input: () => this.paint(), keydown: (event) => event.stopPropagation() },
   });
+  note = h("p", { class: "lnb-soft", "aria-live": "polite" });
+  tools = h("p", {});
+  lists = h("ul", { class: "lnb-column-list" });
 
-  /** @param {Known} groupNames */
-  function pane(groupNames) {
-    let { columns, groups, total } = groupNames;
-    /** @type {Set<string>} */
-    const unfolded = new Set();
-    const find = h("input", {
-      class: "lnb-input",
-      placeholder: "find a column…",
-      "aria-label": "find a column to show",
-      spellcheck: "false",
-      autocomplete: "off",
-      on: { input: () => paint(), keydown: (event) => event.stopPropagation() },
-    });
-    const note = h("p", { class: "lnb-soft", "aria-live": "polite" });
-    const tools = h("p", {});
-    const lists = h("ul", { class: "lnb-column-list" });
-    const query = () => find.value.trim().toLowerCase();
-    const matching = () => columns.filter(({ name }) => name.toLowerCase().includes(query()));
-
-    /** @param {string} text @param {() => unknown} click @param {boolean} disabled */
-    const tool = (text, click, disabled = false) => button(text, click, { disabled });
-
-    /**
-     * A box for one column or for those of a group.
-     * @param {string} label @param {string[]} names @param {Lnb.Child} more
-     */
-    function box(label, names, more) {
-      const shown = names.filter(shownBy(current())).length;
-      const input = h("input", {
-        type: "checkbox",
-        on: {
-          change: () => {
-            const visible = shown < names.length;
-            const next = shortest(
-              withShown(current(), names, visible),
-              columns.map(({ raw }) => raw),
-            );
-            if (columns.map(({ raw }) => raw).some(shownBy(next)))
-              choose(next, `${label} ${visible ? "shown" : "hidden"}`);
-            else {
-              ctx.announce("At least one column must be shown.");
-              paint();
-            }
-          },
-        },
-      });
-      input.checked = shown === names.length;
-      input.indeterminate = shown > 0 && shown < names.length;
-      return h("label", {}, input, h("span", {}, label), more);
-    }
-
-    /** @param {(typeof columns)[number]} one */
-    function line({ raw, name, type }) {
-      const pinned = current()?.pinned.includes(raw) ?? false;
-      const toggle = button(
-        pinned ? "Pinned" : "Pin",
-        () =>
-          choose(
-            withPinned(current(), raw),
-            `${name} is ${pinned ? "no longer pinned" : "pinned"}`,
-          ),
-        { class: "lnb-link", "aria-pressed": String(pinned), "aria-label": `pin ${name}` },
-      );
-      return h("li", {}, box(name, [raw], h("small", {}, type)), toggle);
-    }
-
-    /** @param {typeof columns} some */
-    function lines(some) {
-      const numHidden = some.length - LONGEST;
-      return [
-        ...some.slice(0, LONGEST).map(line),
-        numHidden > 0
-          ? h("li", { class: "lnb-soft" }, `and ${count(numHidden)} more: find them by name`)
-          : null,
-      ];
-    }
-
-    /** @param {string} title @param {number} index */
-    function group(title, index) {
-      const members = columns.filter((candidate) => candidate.group === index);
-      const names = members.map(({ raw }) => raw);
-      const shown = names.filter(shownBy(current())).length;
-      const unfold = button(
-        unfolded.has(title) ? "Fold" : "Unfold",
-        () => {
-          if (!unfolded.delete(title)) unfolded.add(title);
-          paint();
-        },
-        {
-          class: "lnb-link",
-          "aria-expanded": String(unfolded.has(title)),
-          "aria-label": `columns of ${title}`,
-        },
-      );
-      const head = box(
-        title,
-        names,
-        h("small", {}, `${count(shown)} of ${plural(names.length, "column")}`),
-      );
-      return h(
-        "li",
-        { class: "lnb-column-group" },
-        h("div", {}, head, unfold),
-        unfolded.has(title) ? h("ul", {}, lines(members)) : null,
-      );
-    }
-
-    function paint() {
-      const some = matching();
-      const numShown = columns.map(({ raw }) => raw).filter(shownBy(current())).length;
-      const { numColumns, numFound } = ctx.rows; // a distance or a score is none of them
-      const shown = total > columns.length ? numColumns - numFound : numShown;
-      note.textContent =
-        `${count(shown)} of ${plural(total, "column")} shown` +
-        (query() ? ` · ${count(some.length)} found` : "") +
-        (total > columns.length ? ` · the first ${count(columns.length)} are listed` : "");
-      const names = some.map(({ raw }) => raw);
-      show(
-        tools,
-        tool("Show all", () => choose(null, "all columns are shown"), !current()),
-        tool(
-          "Show only these",
-          () =>
-            choose(
-              { ...(current() ?? everyColumn()), shown: names, hidden: [] },
-              `${plural(names.length, "column")} shown`,
-            ),
-          !query() || !names.length,
-        ),
-      );
-      if (query()) show(lists, lines(some));
-      else show(lists, groups.map(group), lines(columns.filter((item) => item.group === null)));
-    }
-    repaint = () => {
-      const details = /** @type {HTMLElement | null} */ (
-        lists.contains(document.activeElement) ? document.activeElement : null
-      );
-      const place = details ? [...lists.querySelectorAll("input, button")].indexOf(details) : -1;
-      paint();
-      if (place >= 0)
-        /** @type {HTMLElement | undefined} */ (
-          lists.querySelectorAll("input, button")[place]
-        )?.focus();
-    };
-    paint();
-    return {
-      element: h("div", { class: "lnb-column-chooser" }, find, note, tools, lists),
-      /** @param {Known} next */
-      put(next) {
-        ({ columns, groups, total } = next);
-        repaint();
-      },
-    };
+  /** @param {Lnb.Context} ctx @param {ColumnChooser} chooser @param {Known} known */
+  constructor(ctx, chooser, known) {
+    this.ctx = ctx;
+    this.chooser = chooser;
+    this.known = known;
+    this.element = h(
+      "div",
+      { class: "lnb-column-chooser" },
+      this.find,
+      this.note,
+      this.tools,
+      this.lists,
+    );
+    this.paint();
   }
 
-  return { open, reveal, letters: { h: hide, p: pin, v: open } };
+  /** Columns of another version. @param {Known} known */
+  put(known) {
+    this.known = known;
+    this.repaint();
+  }
+
+  /** Paint again; the keyboard stays where it is. */
+  repaint() {
+    const fields = () =>
+      /** @type {HTMLElement[]} */ ([...this.lists.querySelectorAll("input, button")]);
+    const index = fields().indexOf(/** @type {HTMLElement} */ (document.activeElement));
+    this.paint();
+    if (index >= 0) fields()[index]?.focus();
+  }
+
+  /** How many of some columns are shown. @param {string[]} names */
+  numShown(names) {
+    return names.filter(shownBy(this.chooser.choice)).length;
+  }
+
+  paint() {
+    const { columns, groups, total } = this.known;
+    const { chooser } = this;
+    const query = this.find.value.trim().toLowerCase();
+    const matches = columns.filter(({ name }) => name.toLowerCase().includes(query));
+    const { numColumns, numFound } = this.ctx.rows; // a distance or a score is none of them
+    const isCut = total > columns.length;
+    const shown = isCut ? numColumns - numFound : this.numShown(columns.map(({ raw }) => raw));
+    this.note.textContent =
+      `${count(shown)} of ${plural(total, "column")} shown` +
+      (query ? ` · ${count(matches.length)} found` : "") +
+      (isCut ? ` · the first ${count(columns.length)} are listed` : "");
+    const names = matches.map(({ raw }) => raw);
+    const only = { ...(chooser.choice ?? everyColumn()), shown: names, hidden: [] };
+    show(
+      this.tools,
+      button("Show all", () => chooser.choose(null, "all columns are shown"), {
+        disabled: !chooser.choice,
+      }),
+      button(
+        "Show only these",
+        () => chooser.choose(only, `${plural(names.length, "column")} shown`),
+        { disabled: !query || !names.length },
+      ),
+    );
+    if (query) return show(this.lists, this.lines(matches));
+    const alone = columns.filter(({ group }) => group === null);
+    const grouped = groups.map((title, index) => this.group(title, index));
+    return show(this.lists, grouped, this.lines(alone));
+  }
+
+  /**
+   * A box for one column or for those of a group.
+   * @param {string} label @param {string[]} names @param {Lnb.Child} more
+   */
+  box(label, names, more) {
+    const shown = this.numShown(names);
+    const change = () => {
+      const visible = shown < names.length;
+      const all = this.known.columns.map(({ raw }) => raw);
+      const next = shortest(withShown(this.chooser.choice, names, visible), all);
+      if (all.some(shownBy(next)))
+        return this.chooser.choose(next, `${label} ${visible ? "shown" : "hidden"}`);
+      this.ctx.announce("At least one column must be shown.");
+      return this.paint();
+    };
+    const input = h("input", { type: "checkbox", on: { change } });
+    input.checked = shown === names.length;
+    input.indeterminate = shown > 0 && shown < names.length;
+    return h("label", {}, input, h("span", {}, label), more);
+  }
+
+  /** @param {Known["columns"][number]} column */
+  line(column) {
+    const { raw, name, type } = column;
+    const pinned = this.chooser.choice?.pinned.includes(raw) ?? false;
+    const toggle = button(pinned ? "Pinned" : "Pin", () => this.chooser.togglePin(column), {
+      class: "lnb-link",
+      "aria-pressed": String(pinned),
+      "aria-label": `pin ${name}`,
+    });
+    return h("li", {}, this.box(name, [raw], h("small", {}, type)), toggle);
+  }
+
+  /** @param {Known["columns"]} columns */
+  lines(columns) {
+    const numHidden = columns.length - LONGEST;
+    return [
+      ...columns.slice(0, LONGEST).map((column) => this.line(column)),
+      numHidden > 0
+        ? h("li", { class: "lnb-soft" }, `and ${count(numHidden)} more: find them by name`)
+        : null,
+    ];
+  }
+
+  /** @param {string} title @param {number} index */
+  group(title, index) {
+    const members = this.known.columns.filter(({ group }) => group === index);
+    const names = members.map(({ raw }) => raw);
+    const isOpen = this.unfolded.has(title);
+    const toggle = () => {
+      if (!this.unfolded.delete(title)) this.unfolded.add(title);
+      this.paint();
+    };
+    const unfold = button(isOpen ? "Fold" : "Unfold", toggle, {
+      class: "lnb-link",
+      "aria-expanded": String(isOpen),
+      "aria-label": `columns of ${title}`,
+    });
+    const words = `${count(this.numShown(names))} of ${plural(names.length, "column")}`;
+    return h(
+      "li",
+      { class: "lnb-column-group" },
+      h("div", {}, this.box(title, names, h("small", {}, words)), unfold),
+      isOpen ? h("ul", {}, this.lines(members)) : null,
+    );
+  }
 }

@@ -11,7 +11,7 @@ import { widget } from "../js/view.js";
 import { VirtualGrid } from "../js/virtual_grid.js";
 import { markBars, selectBars } from "./bar_selection.js";
 import { cellPeek } from "./cell_peek.js";
-import { columnChooser } from "./column_chooser.js";
+import { ColumnChooser } from "./column_chooser.js";
 import { ColumnProfiles } from "./column_profiles.js";
 import { exportPane } from "./export_pane.js";
 import { GridActions } from "./grid_actions.js";
@@ -72,7 +72,7 @@ class RowsView {
       choose: () => this.chooser.open(),
       brushed: (conditions, text) => this.profiles.brush(this.withSearch(conditions), text),
     });
-    this.edits = new GridEdits(ctx, { grid: () => this.grid, store: this.store, fail });
+    this.edits = new GridEdits(ctx, { grid: this.grid, store: this.store, fail });
     this.actions = new GridActions(ctx, {
       state,
       store: this.store,
@@ -80,7 +80,7 @@ class RowsView {
       bar: () => this.bar,
     });
     const column = (/** @type {number} */ index) => this.store.column(index);
-    this.chooser = columnChooser(ctx, { state, column, moveTo, fail });
+    this.chooser = new ColumnChooser(ctx, { state, column, moveTo, fail });
     this.peek = cellPeek(ctx, this.grid.element, {
       columnOf: column,
       lens: () => ctx.rows.lens,
