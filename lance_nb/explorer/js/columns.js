@@ -1,6 +1,8 @@
 // Reads a row page: JSON sidecar + one or more buffers per column. The layout is described in
 // rows/row_page.py, whose function page_texts is the only other reader.
 
+import { bytesOf } from "./message_buffers.js";
+
 /** @type {Record<string, new (buffer: ArrayBuffer) => ArrayLike<number | bigint>>} */
 const ARRAYS = {
   i8: Int8Array,
@@ -15,15 +17,6 @@ const ARRAYS = {
   f64: Float64Array,
 };
 const utf8 = new TextDecoder();
-
-/**
- * Front ends hand buffers over as DataView or ArrayBuffer, at any alignment.
- * @param {Lnb.Buffer} buffer
- */
-function bytesOf(buffer) {
-  if (buffer instanceof ArrayBuffer) return new Uint8Array(buffer);
-  return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
-}
 
 /**
  * @template T @param {new (buffer: ArrayBuffer) => T} kind @param {Lnb.Buffer} buffer

@@ -1,7 +1,7 @@
 // A picture, a sound or a film from a cell: its bytes are fetched in pieces and given to the
 // browser as a blob.
 
-import { bytes, h } from "./dom.js";
+import { button, bytes, h } from "./dom.js";
 
 // The kernel names what the first bytes prove; only these are ever shown.
 const SHOWN = new Set([
@@ -24,6 +24,35 @@ const AT_ONCE = 2_000_000;
 const FRAME_MS = 5000; // that a browser may take for the first picture of a film
 
 /**
+ * A picture made small in memory. The promise rejects one that cannot be decoded.
+ * @param {Lnb.Buffer} buffer
+ * @param {{mime: string, width: number, height: number}} picture
+ * @param {number} wide @param {number} [high] pixels that it may have
+ */
+export function smallPicture(buffer, { mime, width, height }, wide, high = wide) {
+  const blob = new Blob([/** @type {BlobPart} */ (buffer)], { type: mime });
+  return createImageBitmap(blob, resized(width, height, wide, high));
+}
+
+/** @param {number} width @param {number} height @param {number} wide @param {number} high */
+function resized(width, height, wide, high) {
+  const scale = Math.min(1, wide / Math.max(1, width), high / Math.max(1, height));
+  return {
+    resizeWidth: Math.max(1, Math.round(width * scale)),
+    resizeHeight: Math.max(1, Math.round(height * scale)),
+    resizeQuality: /** @type {const} */ ("medium"),
+  };
+}
+
+/** A canvas with a picture. @param {ImageBitmap} bitmap @param {Lnb.Props} [props] */
+export function canvasOf(bitmap, props = {}) {
+  const { width, height } = bitmap;
+  const canvas = h("canvas", { width, height, "aria-hidden": "true", ...props });
+  canvas.getContext("2d")?.drawImage(bitmap, 0, 0);
+  return canvas;
+}
+
+/**
  * The first picture of a film, made small. It is not played, and what the browser holds of it is
  * given back.
  * @param {Lnb.Buffer} buffer @param {string} mime @param {number} most pixels of the longer side
@@ -41,13 +70,8 @@ export async function firstFrame(buffer, mime, most) {
       video.addEventListener("error", reject, { once: true });
       video.src = url;
     });
-    const { videoWidth, videoHeight } = video;
-    const scale = Math.min(1, most / Math.max(1, videoWidth, videoHeight));
-    return await createImageBitmap(video, {
-      resizeWidth: Math.max(1, Math.round(videoWidth * scale)),
-      resizeHeight: Math.max(1, Math.round(videoHeight * scale)),
-      resizeQuality: "medium",
-    });
+    const size = resized(video.videoWidth, video.videoHeight, most, most);
+    return await createImageBitmap(video, size);
   } finally {
     video.removeAttribute("src");
     video.load();
@@ -99,28 +123,18 @@ export async function mediaOf(ctx, args) {
   };
   if (result.size <= AT_ONCE) await load();
   else {
-    const button = h(
-      "button",
-      {
-        class: "lnb-button",
-        type: "button",
-        on: {
-          click: async () => {
-            button.disabled = true;
-            try {
-              await load();
-              button.remove();
-            } catch (error) {
-              note.textContent = /** @type {Error} */ (error).message;
-              button.disabled = false;
-            }
-          },
-        },
-      },
-      "Show",
-    );
+    const show = button("Show", async () => {
+      show.disabled = true;
+      try {
+        await load();
+        show.remove();
+      } catch (error) {
+        note.textContent = /** @type {Error} */ (error).message;
+        show.disabled = false;
+      }
+    });
     const note = h("small", { class: "lnb-soft", role: "status" });
-    place.append(button, note);
+    place.append(show, note);
   }
   return place;
 }

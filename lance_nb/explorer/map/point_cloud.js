@@ -1,6 +1,8 @@
 // The points of a map in the page: they arrive in pieces, each a sample of all of them, and are
 // kept in the order of their arrival, so that the first ones are a sample as well.
 
+import { bytesOf } from "../js/message_buffers.js";
+
 /** @typedef {ReturnType<typeof pointCloud>} PointCloud */
 
 /** @param {number} total @param {number} pieces */
@@ -128,13 +130,6 @@ export function pointCloud(total, pieces) {
       return best;
     },
   };
-}
-
-/** @param {Lnb.Buffer} buffer */
-export function bytesOf(buffer) {
-  return ArrayBuffer.isView(buffer)
-    ? new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength)
-    : new Uint8Array(buffer);
 }
 
 /** Little-endian uint16, wherever they begin. @param {Lnb.Buffer} buffer */

@@ -1,7 +1,7 @@
 // What a point of the map is: a picture and values of its row, beside the pointer.
 
 import { h, show } from "../js/dom.js";
-import { bytesOf } from "./point_cloud.js";
+import { bytesOf } from "../js/message_buffers.js";
 
 const HOVER_MS = 60;
 const PICTURE_PX = 160;

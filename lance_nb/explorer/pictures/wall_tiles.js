@@ -3,7 +3,7 @@
 // meanwhile.
 
 import { h } from "../js/dom.js";
-import { firstFrame } from "../js/media.js";
+import { canvasOf, firstFrame, smallPicture } from "../js/media.js";
 
 const AT_ONCE = 24; // rows of a request, see pictures/picture_wall.py
 const DECODERS = 4;
@@ -102,15 +102,7 @@ export class WallTiles {
       if (turnThen !== this.turn || !this.inSight(key)) return null; // scrolled away
       const most = this.size() * Math.min(2, globalThis.devicePixelRatio || 1);
       if (about.kind === "video") return await firstFrame(buffer, about.mime, most);
-      const scale = Math.min(1, most / Math.max(about.width, about.height));
-      return await createImageBitmap(
-        new Blob([/** @type {BlobPart} */ (buffer)], { type: about.mime }),
-        {
-          resizeWidth: Math.max(1, Math.round(about.width * scale)),
-          resizeHeight: Math.max(1, Math.round(about.height * scale)),
-          resizeQuality: "medium",
-        },
-      );
+      return await smallPicture(buffer, about, most);
     } catch {
       about.why = "cannot be decoded";
       return null;
@@ -207,12 +199,7 @@ export class WallTiles {
     return abouts.flatMap((about, side) => {
       const bitmap = bitmaps[side];
       if (!bitmap) return h("span", { class: "lnb-wall-none" }, wordsOf(about));
-      const canvas = h("canvas", {
-        width: bitmap.width,
-        height: bitmap.height,
-        "aria-hidden": "true",
-      });
-      canvas.getContext("2d")?.drawImage(bitmap, 0, 0);
+      const canvas = canvasOf(bitmap);
       if (about.kind !== "video") return canvas;
       return [canvas, h("span", { class: "lnb-wall-play", title: about.label }, "▶")];
     });

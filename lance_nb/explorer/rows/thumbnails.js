@@ -3,6 +3,7 @@
 
 import { button, h } from "../js/dom.js";
 import { fillCell } from "../js/grid_cell.js";
+import { canvasOf, smallPicture } from "../js/media.js";
 
 const HEIGHT = 24;
 const WIDTH = 64;
@@ -150,13 +151,7 @@ export function thumbnails(ctx, store, changed, refill) {
         // While a picture is on its way, the cell is filled again.
         return { ...words, filled: words.filled && picture === null };
       }
-      const canvas = h("canvas", {
-        class: "lnb-thumb",
-        width: picture.width,
-        height: picture.height,
-        "aria-hidden": "true",
-      });
-      canvas.getContext("2d")?.drawImage(picture, 0, 0);
+      const canvas = canvasOf(picture, { class: "lnb-thumb" });
       canvas.style.width = `${picture.width / SHARP}px`;
       cell.replaceChildren(
         h("i", { class: "lnb-thumb-place" }, canvas),
@@ -168,21 +163,9 @@ export function thumbnails(ctx, store, changed, refill) {
 }
 
 /**
- * A picture made small in memory, null when it cannot be decoded.
+ * A picture made small, null when it cannot be decoded.
  * @param {About} about @param {Lnb.Buffer} buffer
  */
-async function small({ mime, width, height }, buffer) {
-  const scale = Math.min(1, (HEIGHT * SHARP) / height, (WIDTH * SHARP) / width);
-  const size = {
-    resizeWidth: Math.max(1, Math.round(width * scale)),
-    resizeHeight: Math.max(1, Math.round(height * scale)),
-  };
-  try {
-    return await createImageBitmap(new Blob([/** @type {BlobPart} */ (buffer)], { type: mime }), {
-      ...size,
-      resizeQuality: "medium",
-    });
-  } catch {
-    return null;
-  }
+function small(about, buffer) {
+  return smallPicture(buffer, about, WIDTH * SHARP, HEIGHT * SHARP).catch(() => null);
 }
