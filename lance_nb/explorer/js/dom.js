@@ -87,6 +87,38 @@ export function button(label, click, props = {}) {
   return h("button", { class: "lnb-button", type: "button", on: { click }, ...props }, label);
 }
 
+/** @type {Lnb.Handlers} keys that are typed are not those of a grid or of the notebook */
+const TYPED = { keydown: (event) => event.stopPropagation() };
+
+/**
+ * A field for a line of text or a number; keys that are typed stay in it.
+ * @param {string} label @param {Lnb.Props} [props] @returns {HTMLInputElement}
+ */
+export function field(label, { on = {}, ...props } = {}) {
+  const plain = { spellcheck: "false", autocomplete: "off", on: { ...TYPED, ...on } };
+  return h("input", { class: "lnb-input", "aria-label": label, ...plain, ...props });
+}
+
+/**
+ * A list to choose from.
+ * @param {string} label @param {string | null} chosen
+ * @param {[value: string, words: string][]} options @param {(value: string) => void} changed
+ * @returns {HTMLSelectElement}
+ */
+export function choice(label, chosen, options, changed) {
+  /** @type {HTMLSelectElement} */
+  const select = h(
+    "select",
+    {
+      class: "lnb-input",
+      "aria-label": label,
+      on: { ...TYPED, change: () => changed(select.value) },
+    },
+    options.map(([value, words]) => h("option", { value, selected: value === chosen }, words)),
+  );
+  return select;
+}
+
 /** Keep an event that was acted on from the browser and from the notebook. @param {Event} event */
 export function consume(event) {
   event.preventDefault();

@@ -1,7 +1,7 @@
 // Words that rows are searched for: the box, and how rows are searched. The words are marked in the
 // cells.
 
-import { h } from "./dom.js";
+import { button, choice, field, h } from "./dom.js";
 
 /**
  * The words of a search set off from the rest of a text.
@@ -25,28 +25,19 @@ export function markedText(text, places) {
  * @param {{asked: Lnb.Look, changed: (wanted: Partial<Lnb.Look>) => void}} rows
  */
 export function searchBox({ asked, changed }) {
-  const input = h("input", {
+  const input = field("search texts for words", {
     class: "lnb-input lnb-search",
     placeholder: 'search: river "old stone"',
     title: "words, and phrases in quotation marks (f)",
-    "aria-label": "search texts for words",
     dir: "auto",
-    spellcheck: "false",
-    autocomplete: "off",
     maxlength: "500",
     size: "18",
   });
-  const clear = h(
-    "button",
-    {
-      class: "lnb-close",
-      type: "button",
-      "aria-label": "clear the search",
-      hidden: true,
-      on: { click: () => write("") },
-    },
-    "×",
-  );
+  const clear = button("×", () => write(""), {
+    class: "lnb-close",
+    "aria-label": "clear the search",
+    hidden: true,
+  });
 
   /** @param {string} text */
   function write(text) {
@@ -69,27 +60,6 @@ export function searchBox({ asked, changed }) {
     event.preventDefault();
     write("");
   });
-
-  /**
-   * @param {string} label @param {string} value @param {[value: string, words: string][]} options
-   * @param {(value: string) => void} chosen
-   */
-  function choice(label, value, options, chosen) {
-    /** @type {HTMLSelectElement} */
-    const select = h(
-      "select",
-      {
-        class: "lnb-input",
-        "aria-label": label,
-        on: {
-          change: () => chosen(select.value),
-          keydown: (event) => event.stopPropagation(),
-        },
-      },
-      options.map(([name, words]) => h("option", { value: name, selected: name === value }, words)),
-    );
-    return select;
-  }
 
   return {
     element: h("span", { class: "lnb-search-box" }, input, clear),

@@ -1,7 +1,7 @@
 // The map: the rows as points by a column of vectors, their colours and what they are, a selection
 // that the grid follows, and what changed between the two handles of the timeline.
 
-import { button, count, h, setText, show } from "../js/dom.js";
+import { button, count, field, h, setText, show } from "../js/dom.js";
 import { columnNamed, LongWork, ToolSelect, toolSlider } from "../js/tool_select.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
@@ -61,8 +61,9 @@ class EmbeddingMap {
     },
     { title: "stage the coordinates as a column" },
   );
-  newName = nameField("column", { value: "map_xy" });
-  newBranch = nameField("branch", {
+  newName = field("column", { value: "map_xy", maxlength: "200" });
+  newBranch = field("branch", {
+    maxlength: "200",
     placeholder: "this branch",
     title: "a branch that does not exist yet is created",
   });
@@ -489,13 +490,6 @@ class EmbeddingMap {
     const point = isPoint ? { key: this.map.key, index: this.cloud?.indexOf(pointIndex) } : null;
     this.tip.hover(point, near);
   }
-}
-
-/** @param {string} label @param {Lnb.Props} props @returns {HTMLInputElement} */
-function nameField(label, props) {
-  const on = { keydown: (/** @type {Event} */ event) => event.stopPropagation() };
-  const field = { class: "lnb-input", maxlength: "200", "aria-label": label, on };
-  return h("input", { ...field, ...props });
 }
 
 /**

@@ -1,6 +1,6 @@
 // Which columns the grid shows and which stay on the left: a list in groups, with search, and keys.
 
-import { button, count, h, plural, show } from "../js/dom.js";
+import { button, count, field, h, plural, show } from "../js/dom.js";
 import { same } from "../js/shown_rows.js";
 
 const LONGEST = 200; // columns listed at once
@@ -158,14 +158,9 @@ export class ColumnChooser {
 class ColumnList {
   /** @type {Set<string>} titles of groups */
   unfolded = new Set();
-  /** @type {HTMLInputElement} */
-  find = h("input", {
-    class: "lnb-input",
+  find = field("find a column to show", {
     placeholder: "find a column…",
-    "aria-label": "find a column to show",
-    spellcheck: "false",
-    autocomplete: "off",
-    on: { input: () => this.paint(), keydown: (event) => event.stopPropagation() },
+    on: { input: () => this.paint() },
   });
   note = h("p", { class: "lnb-soft", "aria-live": "polite" });
   tools = h("p", {});

@@ -1,6 +1,6 @@
 // One column in the detail pane: its histogram, exact counts on demand, filters and orders from it.
 
-import { button, count, h, show } from "../js/dom.js";
+import { button, count, field, h, show } from "../js/dom.js";
 import { conditionOf, conditionOfOdd, selectBars } from "./bar_selection.js";
 import { profilePicture, profileWords } from "./column_profiles.js";
 
@@ -182,13 +182,7 @@ class ColumnPane {
   range() {
     const time = this.profile?.kind === "time";
     const ends = ["from", "to"].map((name) =>
-      h("input", {
-        class: "lnb-input",
-        type: time ? "date" : "number",
-        step: time ? null : "any",
-        "aria-label": name,
-        on: { keydown: (event) => event.stopPropagation() },
-      }),
+      field(name, { type: time ? "date" : "number", step: time ? null : "any" }),
     );
     /** @param {HTMLInputElement} input */
     const bound = ({ value }) => (value === "" ? null : time ? Date.parse(value) : Number(value));

@@ -1,9 +1,10 @@
 // Rows as a file in the working folder of the kernel: which rows, under which name, how far it is.
 
-import { button, bytes, copyText, count, h, plural, show } from "../js/dom.js";
+import { button, bytes, choice, copyText, count, field, h, plural, show } from "../js/dom.js";
 import { longAction } from "../js/long_action.js";
 import { placeLabel } from "../js/version_range.js";
 
+/** @type {[value: string, words: string][]} */
 const FORMATS = [
   ["parquet", "Parquet"],
   ["csv", "CSV"],
@@ -24,21 +25,9 @@ export function exportPane(ctx) {
   const choices = [["shown", `all that the grid shows, ${plural(numRows, "row")}`]];
   if (selection.rows) choices.unshift(["selected", `${plural(selection.rows, "selected row")}`]);
   if (isOther) choices.push(["changes", `what changed from ${placeLabel(a)}`]);
-  const subject = h(
-    "select",
-    { class: "lnb-input", "aria-label": "rows to export", on: { change: rename } },
-    choices.map(([value, words]) => h("option", { value }, words)),
-  );
-  const format = h(
-    "select",
-    { class: "lnb-input", "aria-label": "format", on: { change: rename } },
-    FORMATS.map(([value, words]) => h("option", { value }, words)),
-  );
-  const name = h("input", {
-    class: "lnb-input",
-    "aria-label": "file name",
-    spellcheck: "false",
-    autocomplete: "off",
+  const subject = choice("rows to export", null, choices, rename);
+  const format = choice("format", null, FORMATS, rename);
+  const name = field("file name", {
     on: {
       input: () => {
         isNamed = true;

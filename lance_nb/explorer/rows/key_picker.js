@@ -1,6 +1,6 @@
 // Chooses the Columns that identify rows: a button, and under it the columns to toggle.
 
-import { button, h, show } from "../js/dom.js";
+import { button, field, h, show } from "../js/dom.js";
 
 /**
  * @param {Lnb.Context} ctx
@@ -12,14 +12,7 @@ export function keyPicker(ctx, { choose, of }) {
     class: "lnb-link",
     "aria-expanded": "false",
   });
-  const find = h("input", {
-    class: "lnb-input",
-    placeholder: "find a column…",
-    "aria-label": "find a key column",
-    spellcheck: "false",
-    autocomplete: "off",
-    size: "14",
-  });
+  const find = field("find a key column", { placeholder: "find a column…", size: "14" });
   const list = h("span", {
     class: "lnb-key-columns",
     role: "group",

@@ -1,6 +1,6 @@
 // Above the grid: a filter with completion, how the rows are ordered, a finder of columns.
 
-import { button, count, h, plural, setText, show } from "../js/dom.js";
+import { button, choice, count, field, h, plural, setText, show } from "../js/dom.js";
 import { searchBox } from "../js/search_box.js";
 import { suggestions } from "../js/suggestions.js";
 
@@ -35,12 +35,9 @@ export class RowsBar {
     this.changed = changed;
     this.found = found;
     this.brushed = brushed;
-    this.box = h("input", {
+    this.box = field("filter of rows, SQL", {
       class: "lnb-input lnb-filter",
       placeholder: "filter: id > 10 AND name LIKE 'a%'",
-      "aria-label": "filter of rows, SQL",
-      spellcheck: "false",
-      autocomplete: "off",
     });
     this.filterNote = h("span", { class: "lnb-filter-said", "aria-live": "polite" });
     this.clear = button("×", () => this.set(""), {
@@ -59,12 +56,9 @@ export class RowsBar {
       this.chips,
       this.crossedWords,
     );
-    this.find = h("input", {
+    this.find = field("find a column", {
       class: "lnb-input lnb-find",
       placeholder: "find a column…",
-      "aria-label": "find a column",
-      spellcheck: "false",
-      autocomplete: "off",
       size: "14",
     });
     this.system = button("Row ids", this.toggle, {
@@ -274,39 +268,28 @@ export class RowsBar {
           exact: method.value === "exact",
         },
       });
-    /** @type {HTMLInputElement} */
-    const k = h("input", {
+    const k = field("how many neighbours", {
       class: "lnb-input lnb-near-k",
       type: "number",
       min: "1",
       max: "1000",
-      "aria-label": "how many neighbours",
-      on: { change, keydown: (event) => event.stopPropagation() },
+      on: { change },
     });
     k.value = String(near.k);
-    const metric = h(
-      "select",
-      {
-        class: "lnb-input",
-        "aria-label": "metric",
-        on: { change, keydown: (event) => event.stopPropagation() },
-      },
-      ["l2", "cosine", "dot"].map((name) =>
-        h("option", { value: name, selected: name === near.metric }, name),
-      ),
+    const metrics = ["l2", "cosine", "dot"];
+    const metric = choice(
+      "metric",
+      near.metric,
+      metrics.map((name) => [name, name]),
+      change,
     );
-    const method = h(
-      "select",
-      {
-        class: "lnb-input",
-        "aria-label": "how neighbours are found",
-        on: { change, keydown: (event) => event.stopPropagation() },
-      },
-      [
-        h("option", { value: "index", selected: !near.exact }, "by index, if there is one"),
-        h("option", { value: "exact", selected: Boolean(near.exact) }, "exact"),
-      ],
-    );
+    /** @type {[string, string][]} */
+    const methods = [
+      ["index", "by index, if there is one"],
+      ["exact", "exact"],
+    ];
+    const exact = near.exact ? "exact" : "index";
+    const method = choice("how neighbours are found", exact, methods, change);
     const recall = button("Recall", () => this.compareIndex(near), {
       class: "lnb-link",
       title: "compare what the index finds with an exact search",
