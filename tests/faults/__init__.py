@@ -2,6 +2,6 @@
 
 ``verbs`` is the catalogue of changes that all kinds share. ``disk`` kills writers and lets calls of
 the system fail, ``memory`` lets stores fail, ``processes`` lets writers race, ``on_spark`` does so
-to jobs, ``damage`` changes files, ``lies`` holds datasets that contradict themselves, ``stateful``
-and ``differential`` run random histories against a model and against pylance.
+to jobs, ``damage`` changes files, ``lies`` holds datasets that contradict themselves, and
+``differential`` runs random histories with both libraries.
 """

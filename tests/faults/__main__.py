@@ -26,7 +26,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "files": ("damage.files", "damage data files of every version and read them"),
     "indices": ("damage.indices", "damage index files of every kind and search them"),
     "kernels": ("damage.kernels", "hostile input to the compiled loops under AddressSanitizer"),
-    "stateful": ("stateful.sequences", "random sequences of every verb against a model"),
+    "stateful": ("differential.sequences", "long random histories that must never change"),
     "differential": ("differential.run", "random schemas, histories and reads against pylance"),
     "differential-planted": ("differential.planted", "how soon it finds planted defects"),
     "report": ("report", "write the page on reliability from the stored results"),

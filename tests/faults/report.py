@@ -46,7 +46,7 @@ SUMMARY = {
     "Jobs and streams on Spark commit once, whoever is killed": (
         "spark_failures", "spark_kills", "stream_replays",
     ),
-    "Random sequences of every verb equal a model, for both libraries": ("sequences",),
+    "Versions of long random histories by both libraries stay what they were": ("sequences",),
     "Damaged files end in valid data or an error of ours, soon": (
         "hostile_datasets", "hostile_files", "hostile_indices",
     ),
@@ -136,7 +136,7 @@ ROWS: dict[str, tuple[str, str, str]] = {
         "takes part. Measured before, alone: 150 of 150 commits",
     ),
     "sequences": (
-        "Random sequences of every verb, ours and pylance's in turns, against a model",
+        "Long random histories by ours and pylance: every step is compared, every version stays",
         "{runs:,} sequences, {steps:,} steps",
         "takes part",
     ),

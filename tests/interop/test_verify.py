@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import warnings
 from collections.abc import Callable
@@ -17,29 +16,27 @@ from pyroaring import BitMap
 
 import lance_nb
 from lance_nb._pb import table
-from tests.faults.stateful.sequences import both_engines, take
-from tests.faults.stateful.world import World
 from tests.support.damages import Damaged, fragments_of, put_fragments
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
 
-STEPS = 20
 SEEDS = 12
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_histories_of_both_libraries_have_no_finding(seed: int, tmp_path: Path) -> None:
     require_pylance()
-    world = World(tmp_path, random.Random(seed), both_engines(), thorough=False)
+    from tests.faults.differential.run import play_author
+    from tests.faults.differential.sequences import HistoryPlayer, LongAuthor
+
+    player = HistoryPlayer(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pylance's, about its own arguments
-        for number in range(STEPS):
-            take(world, seed, number)
-    roots = {one.parent for one in tmp_path.rglob("_versions") if "tree" not in one.parts}
-    for root in roots:
-        found = lance_nb.verify(str(root), allow_bases=[str(tmp_path)])
-        assert not found.findings, "\n".join([*world.log, repr(found)])
+        steps, _ = play_author(LongAuthor(seed), player)
+    if player.versions:  # else both libraries refused to create it
+        report = lance_nb.verify(str(player.root), allow_bases=[str(tmp_path)])
+        assert not report.findings, "\n".join([*map(repr, steps), repr(report)])
 
 
 KINDS = {

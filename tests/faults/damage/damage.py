@@ -21,9 +21,16 @@ from pyroaring import BitMap
 
 from lance_nb._pb import rowids, table, transaction
 from lance_nb.errors import LanceError
-from tests.faults.damage.mutate import NUMBERS, edit_number, flip_bits, mutate, overwrite, truncate
+from tests.faults.damage.mutate import (
+    NUMBERS,
+    change_message,
+    edit_number,
+    flip_bits,
+    mutate,
+    overwrite,
+    truncate,
+)
 from tests.faults.damage.worlds import Change, Files
-from tests.faults.lies.mutations import change_manifest, change_message
 from tests.support.damages import edited_manifest_file, fragments_of, put_fragments
 from tests.support.markup_payloads import PAYLOADS
 
@@ -96,7 +103,7 @@ def _damage_once(files: Files, changed: dict[str, bytes | None], rng: random.Ran
         return f"{path} is empty, zeros or ones"
     if path.endswith(".manifest") and way < 0.28:
         return _every_manifest(files, changed, path, rng)
-    name, found = _edited(path, files[path], rng)
+    name, found = edited(path, files[path], rng)
     changed[path] = found
     return f"{name} of {path}"
 
@@ -138,7 +145,7 @@ def _every_manifest(
     return f"a field of all manifests in {folder}"
 
 
-def _edited(path: str, data: bytes, rng: random.Random) -> tuple[str, bytes]:
+def edited(path: str, data: bytes, rng: random.Random) -> tuple[str, bytes]:
     edit = rng.choice(_edits(path))
     try:
         return edit.__name__, edit(data, rng)
@@ -173,9 +180,20 @@ def manifest_field(data: bytes, rng: random.Random) -> bytes:
 
     def edit(message: table.Manifest, _: table.IndexSection) -> None:
         for _ in range(rng.choice((1, 1, 1, 3))):
-            change_manifest(message, rng, TEXTS)
+            _change_manifest(message, rng)
 
     return edited_manifest_file(data, edit, lambda one: one)
+
+
+def _change_manifest(manifest: table.Manifest, rng: random.Random) -> None:
+    """Change one field of the manifest or of one of its fragments."""
+    if manifest.fragments and rng.random() < 0.6:
+        at = rng.randrange(len(manifest.fragments))
+        fragment = table.DataFragment.FromString(manifest.fragments[at])
+        change_message(fragment, rng, TEXTS)
+        manifest.fragments[at] = fragment.SerializeToString()
+    else:
+        change_message(manifest, rng, TEXTS)
 
 
 def fragment_list(data: bytes, rng: random.Random) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from google.protobuf.message import Message
@@ -14,6 +14,9 @@ from lance_nb.file.footer import FOOTER_BYTES, parse_footer, parse_table
 
 NUMBERS = (0, 1, 2, 7, 8, 63, 255, 256, 1023, 1025, 4096, 65_535, 2**31 - 1, 2**31, 2**32 - 1,
            2**40, 2**48, 2**62, 2**63 - 1, 2**63, 2**64 - 1)  # fmt: skip
+TEXTS = ("", "x", "..", "../x", "\0", "é" * 50, "int32", "struct", "list",
+         "fixed_size_list:float:9", "main", "side", "/etc", "s3://x",
+         "/lance.encodings.ArrayEncoding")  # fmt: skip
 
 
 def mutate(data: bytes, rng: random.Random) -> bytes:
@@ -72,14 +75,14 @@ def edit_message(data: bytes, rng: random.Random) -> bytes:
     chosen = rng.choice(messages)
     page = rng.choice(list(chosen.pages))
     if rng.random() < 0.3:
-        change(page, rng)
+        change_message(page, rng)
     else:
         wrapped = encodings.Any.FromString(page.encoding.direct.encoding)
         old = wrapped.type_url.endswith("ArrayEncoding")
         kind = encodings.ArrayEncoding if old else encodings21.PageLayout
         layout = kind.FromString(wrapped.value)
         for _ in range(rng.choice((1, 1, 2))):
-            change(layout, rng)
+            change_message(layout, rng)
         wrapped.value = layout.SerializeToString()
         page.encoding.direct.encoding = wrapped.SerializeToString()
     if rng.random() < 0.1:
@@ -134,77 +137,66 @@ def _set_number(data: bytes, at: int, rng: random.Random) -> bytes:
     return data[:at] + piece[: len(data) - at] + data[at + width :]
 
 
-def change(message: Message, rng: random.Random) -> None:
-    """Change a random field of the message or of one inside it."""
-    fields = list(message.DESCRIPTOR.fields)
-    if not fields:
-        return
+def change_message(message: Message, rng: random.Random, texts: Sequence[str] = TEXTS) -> None:
+    """Change a field of the message, or one somewhere inside it; strings become ``texts``."""
     present = [field for field, _ in message.ListFields()]
-    field = rng.choice(present) if present and rng.random() < 0.9 else rng.choice(fields)
-    value = getattr(message, field.name)
-    repeated = field.is_repeated
-    if field.message_type is not None:
-        if field.message_type.GetOptions().map_entry:
-            _change_map(value, field.message_type.fields_by_name["value"], rng)
-        elif repeated:
-            _change_list(value, rng)
-        elif rng.random() < 0.1:
-            message.ClearField(field.name)
+    every = list(message.DESCRIPTOR.fields)
+    if not every:
+        return
+    field = rng.choice(present) if present and rng.random() < 0.8 else rng.choice(every)
+    value: Any = getattr(message, field.name)
+    if (
+        field.message_type is not None and field.message_type.GetOptions().map_entry
+    ) or rng.random() < 0.08:
+        message.ClearField(field.name)
+    elif not field.is_repeated:
+        if field.message_type is None:
+            setattr(message, field.name, other_value(field, value, rng, texts))
         else:
             value.SetInParent()
-            change(value, rng)
-        return
-    if rng.random() < 0.1:
-        message.ClearField(field.name)
-        return
-    if not repeated:
-        setattr(message, field.name, _other(field, value, rng))
-        return
-    items = list(value)
-    if items and rng.random() < 0.7:
-        at = rng.randrange(len(items))
-        items[at] = _other(field, items[at], rng)
-    elif items and rng.random() < 0.5:
-        items.pop(rng.randrange(len(items)))
+            change_message(value, rng, texts)
+    elif field.message_type is None:
+        change_items(field, value, rng, texts)
+    elif not value or rng.random() < 0.1:
+        value.add()
+    elif rng.random() < 0.2:
+        del value[rng.randrange(len(value))]
+    elif rng.random() < 0.2:
+        value.add().CopyFrom(rng.choice(list(value)))
     else:
-        none = "" if field.type == field.TYPE_STRING else 0
-        items.append(_other(field, items[-1] if items else none, rng))
-    message.ClearField(field.name)
-    getattr(message, field.name).extend(items)
+        change_message(rng.choice(list(value)), rng, texts)
 
 
-def _change_map(items: Any, value: Any, rng: random.Random) -> None:
-    if items and rng.random() < 0.5:
-        del items[rng.choice(list(items))]
-    elif value.message_type is not None:
-        return  # of its keys one was chosen, or none was there
-    elif value.type == value.TYPE_BYTES:
-        items["key"] = rng.randbytes(3)
+def change_items(field: Any, items: Any, rng: random.Random, texts: Sequence[str] = TEXTS) -> None:
+    """Change, drop, repeat or add an item of a list of plain values."""
+    found = list(items)
+    way = rng.randrange(4)
+    if not found or way == 0:
+        found.append(other_value(field, found[-1] if found else None, rng, texts))
+    elif way == 1:
+        found.pop(rng.randrange(len(found)))
+    elif way == 2:
+        found.append(rng.choice(found))
     else:
-        items["lance-encoding:x"] = rng.choice(("", "true", "x" * 1000))
+        at = rng.randrange(len(found))
+        found[at] = other_value(field, found[at], rng, texts)
+    del items[:]
+    items.extend(found)
 
 
-def _change_list(items: Any, rng: random.Random) -> None:
-    if not items or rng.random() < 0.1:
-        items.add()
-    elif rng.random() < 0.1:
-        del items[rng.randrange(len(items))]
-    else:
-        change(rng.choice(list(items)), rng)
-
-
-def _other(field: Any, old: Any, rng: random.Random) -> Any:
+def other_value(field: Any, old: Any, rng: random.Random, texts: Sequence[str] = TEXTS) -> Any:
     """Return another value that the field can hold."""
     if field.enum_type is not None:
         return rng.choice([*(value.number for value in field.enum_type.values), 99])
-    if isinstance(old, bool):
+    if field.type == field.TYPE_BOOL:
         return not old
-    if isinstance(old, bytes) or field.type == field.TYPE_BYTES:
+    if field.type == field.TYPE_STRING:
+        return rng.choice(texts)
+    if field.type == field.TYPE_BYTES:
         old = old or b""
-        return rng.choice((b"", old[:-1], old + b"\0", rng.randbytes(len(old)), old[::-1]))
-    if isinstance(old, str):
-        return rng.choice(("", old + "x", "/lance.encodings.ArrayEncoding"))
-    bits = 32 if field.type in (field.TYPE_UINT32, field.TYPE_INT32) else 64
-    new = rng.choice((rng.choice(NUMBERS), old + 1, max(0, old - 1), old * 2, old // 2, old * 8))
-    new %= 1 << bits
-    return new if field.type != field.TYPE_INT32 else new % (1 << 31)
+        return rng.choice((b"", old[:-1], old + b"\0", rng.randbytes(len(old) or 4), old[::-1]))
+    signed = field.type in (field.TYPE_INT32, field.TYPE_INT64)
+    bits = 32 if field.type in (field.TYPE_INT32, field.TYPE_UINT32) else 64
+    number = rng.choice((rng.choice(NUMBERS), (old or 0) + 1, (old or 0) - 1, (old or 0) * 2))
+    number %= 1 << bits
+    return number - (1 << bits) if signed and number >> (bits - 1) else number

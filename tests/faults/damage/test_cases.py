@@ -17,12 +17,19 @@ from lance_nb.errors import CorruptFileError, InternalError, LanceError
 from lance_nb.storage.registry import open_store
 from tests.faults.damage import looks
 from tests.faults.damage.cases import Case, check
-from tests.faults.damage.damage import damage, fragment_list
+from tests.faults.damage.damage import damage, edited, fragment_list
 from tests.faults.damage.shown import ShownError, check_error, check_html, check_table, check_text
 from tests.faults.damage.worlds import World
 from tests.support.damages import edited_manifest_file, put_fragments
 
 HEALTH = ("verify", "doctor", "plan_repair", "whole history", "space")
+READING = ("scan", "described")
+DAMAGES = 120  # of each manifest
+MANIFESTS = {
+    "pylance_14_0_2/history": (3, 9, 12, 14),
+    "pylance_14_0_2/stable_ids": (6,),
+    "pylance_14_0_2/types_2_2": (1,),
+}
 FOUND = sorted((Path(__file__).parent / "golden" / "found").glob("*.json"))
 
 
@@ -42,6 +49,25 @@ def test_verbs_on_damaged_datasets_end_in_data_or_a_lance_error() -> None:
 def test_health_of_damaged_datasets_is_reported() -> None:
     ends = check(range(10_000, 10_080), HEALTH)
     assert ends["done"] > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_damage_to_manifests_and_refs_never_escapes(
+    name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    whole = World(name, tmp_path_factory.mktemp("worlds"))
+    names = [f"_versions/{2**64 - 1 - version:020d}.manifest" for version in MANIFESTS[name]]
+    names += [path for path in whole.files if path.startswith("_refs/")]
+    cases = []
+    for number, path in enumerate(names):
+        for seed in range(DAMAGES if path.endswith(".manifest") else DAMAGES // 3):
+            done, data = edited(path, whole.files[path], random.Random(f"{seed} {number}"))
+            verbs = READING if path.endswith(".manifest") else ("refs", "opening")
+            cases.append(Case(seed, name, f"{done} of {path}", {path: data}, verbs))
+    ends = check(cases)
+    print(f"{len(cases)} cases: {dict(ends)}")
+    assert ends["refused"] > len(cases) // 5
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)

@@ -49,6 +49,8 @@ WITHOUT_EFFECT = (
 class Author:
     """Makes the steps of one case; each from what the steps before it left."""
 
+    operations: dict[Callable[[Any, State], Step | None], float]  # and how often each is chosen
+
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.file_version = self.chance.choice(
@@ -142,7 +144,7 @@ class Author:
         return options
 
     def _next(self, state: State) -> Step | None:
-        make = self.chance.choices(list(OPERATIONS), list(OPERATIONS.values()))[0]
+        make = self.chance.choices(list(self.operations), list(self.operations.values()))[0]
         step = make(self, state)
         if step is None:
             return None
@@ -351,6 +353,7 @@ OPERATIONS: dict[Callable[[Author, State], Step | None], float] = {
     Author.tag: 0.4,
     Author.make_branch: 0.8, Author.index: 0.5, Author.stale: 0.3,
 }  # fmt: skip
+Author.operations = OPERATIONS
 
 
 def known_state(player: Player, branch: str | None) -> State | None:

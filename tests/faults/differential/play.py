@@ -7,17 +7,15 @@ the same files. Where both refuse, they agree.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lance
 import numpy as np
@@ -29,6 +27,7 @@ from lance.file import LanceFileReader
 import lance_nb
 from lance_nb.errors import LanceError
 from lance_nb.table.ordering import ColumnOrdering as OurOrdering
+from tests.faults.command import memory_folder
 from tests.faults.differential.known import Place, accepted
 from tests.faults.differential.values import Rows, take
 from tests.support.reading import decoded, first_difference, same
@@ -37,7 +36,7 @@ OURS, PYLANCE = "ours", "pylance"
 ENGINES = {OURS: lance_nb, PYLANCE: lance}
 FILE_READERS = {OURS: lance_nb.LanceFileReader, PYLANCE: LanceFileReader}
 LINEAGE = ["uid", "_row_created_at_version", "_row_last_updated_at_version"]
-_MEMORY = "/dev/shm"
+P = TypeVar("P", bound="Player")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -143,6 +142,10 @@ class Player:
         if self._copy.exists():
             shutil.copytree(self._copy, self.root)
 
+    def finish(self) -> Finding | None:
+        """Look once more when all steps are done."""
+        return None
+
     def place(self, branch: str | None) -> Place:
         """Return what pylance says of the dataset before the step."""
         try:
@@ -161,7 +164,7 @@ class Player:
         if answer:
             return _finding(step.code, f"returns {answer}", self.place(step.branch))
         states = {
-            actor: _outcome(lambda root=root: self._state(root, step))
+            actor: outcome_of(lambda root=root: self._state(root, step))
             for actor, root in roots.items()
         }
         finding = refusals(f"{step.code}  # read by pylance", states, self.place(step.branch))
@@ -222,6 +225,7 @@ class Player:
         names = {
             "lance": module, "uri": str(root), "t": table, "pa": pa, "pc": pc, "np": np,
             "opened": opened, "joined": joined, "together": together, "by_row_id": by_row_id,
+            "append_fragments": append_fragments,
             "update_columns": update_columns, "payloads": payloads, "paths": data_paths,
             "file_reader": FILE_READERS[actor],
             "cloned": partial(cloned, self.root, actor),
@@ -233,14 +237,14 @@ class Player:
                 names["ds"] = opened()
             return plain_answer(eval(code, names))  # noqa: S307
 
-        return _outcome(act)
+        return outcome_of(act)
 
 
 def _opposite(actor: str) -> str:
     return PYLANCE if actor == OURS else OURS
 
 
-def _outcome(act: Any) -> Outcome:
+def outcome_of(act: Any) -> Outcome:
     try:
         return Outcome(act())
     except KeyboardInterrupt:
@@ -272,6 +276,15 @@ def update_columns(module: Any, dataset: Any, table: pa.Table) -> None:
     fragment = dataset.get_fragments()[0]
     updated, fields = fragment.update_columns(table, left_on="uid", right_on="uid")
     operation = module.LanceOperation.Update(updated_fragments=[updated], fields_modified=fields)
+    module.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version)
+
+
+def append_fragments(module: Any, dataset: Any, table: pa.Table) -> None:
+    """Write fragments and commit them by hand."""
+    fragments = getattr(module, "fragment", module).write_fragments(
+        table, dataset.uri, data_storage_version=dataset.data_storage_version
+    )
+    operation = module.LanceOperation.Append(fragments)
     module.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version)
 
 
@@ -467,21 +480,21 @@ def _invalid(column: pa.ChunkedArray) -> bool:
 
 
 @contextmanager
-def playing() -> Iterator[Player]:
+def playing(kind: type[P] = Player) -> Iterator[P]:  # type: ignore[assignment]
     """Make a player in memory, and remove what it wrote."""
-    folder = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as path:
-        yield Player(Path(path))
+    with memory_folder() as path:
+        yield kind(Path(path))
 
 
-def first_finding(steps: Sequence[Step]) -> tuple[int, Finding] | None:
+def first_finding(steps: Sequence[Step], kind: type[Player] = Player) -> tuple[int, Finding] | None:
     """Play steps; return the number of the first that differs, and how."""
-    with playing() as player:
+    with playing(kind) as player:
         for number, step in enumerate(steps):
             finding = player.play(step)
             if finding is not None:
                 return number, finding
-    return None
+        finding = player.finish()
+        return None if finding is None else (len(steps), finding)
 
 
 def reproduce(steps: Sequence[Step]) -> None:

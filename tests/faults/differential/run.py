@@ -15,6 +15,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from queue import Empty, Queue
@@ -22,7 +23,7 @@ from typing import Any
 
 from tests.faults import command
 from tests.faults.differential.histories import Author
-from tests.faults.differential.play import Finding, Step, first_finding, playing
+from tests.faults.differential.play import Finding, Player, Step, first_finding, playing
 from tests.faults.differential.shrinking import shrunk
 
 SHRINKING_S = 20.0
@@ -32,35 +33,40 @@ WORKERS = 2
 
 def play_seed(seed: int) -> tuple[list[Step], Finding | None]:
     """Make the case of a seed while playing it; return its steps and the first difference."""
-    steps: list[Step] = []
     with warnings.catch_warnings(), playing() as player:
         warnings.simplefilter("ignore")  # pylance's, about its own arguments
-        author = Author(seed)
-        while (step := author.operation(player)) is not None:
-            finding = player.operate(step)
+        return play_author(Author(seed), player)
+
+
+def play_author(author: Author, player: Player) -> tuple[list[Step], Finding | None]:
+    """Let an author make steps while they are played; return them and the first difference."""
+    steps: list[Step] = []
+    while (step := author.operation(player)) is not None:
+        finding = player.operate(step)
+        if finding is not None:
+            return [*steps, step], finding
+        reads: tuple[str, ...] = ()
+        for code in author.reads(player, step.branch):
+            reads = (*reads, code)
+            finding = player.read(code, step.branch)
             if finding is not None:
-                return [*steps, step], finding
-            reads: tuple[str, ...] = ()
-            for code in author.reads(player, step.branch):
-                reads = (*reads, code)
-                finding = player.read(code, step.branch)
-                if finding is not None:
-                    return [*steps, _reading(step, reads)], finding
-            steps.append(_reading(step, reads))
+                return [*steps, replace(step, reads=reads)], finding
+        steps.append(replace(step, reads=reads))
     return steps, None
 
 
-def _reading(step: Step, reads: tuple[str, ...]) -> Step:
-    return replace(step, reads=reads)
-
-
-def minimal(steps: list[Step], finding: Finding, seconds: float = SHRINKING_S) -> tuple[Any, Any]:
+def minimal(
+    steps: list[Step],
+    finding: Finding,
+    seconds: float = SHRINKING_S,
+    first: Callable[..., tuple[int, Finding] | None] = first_finding,
+) -> tuple[Any, Any]:
     """Make a failing case small; return it and what it finds."""
     last = [finding]
 
     def fails(candidate: tuple[Step, ...]) -> bool:
         try:
-            found = first_finding(candidate)
+            found = first(candidate)
         except Exception:  # noqa: BLE001 (the simpler values cannot be made)
             return False
         if found is None or found[1].signature != finding.signature:
