@@ -266,8 +266,6 @@ from .writing.editing import (
 )
 from .writing.repair import (
     RepairResult as RepairResult,
-)
-from .writing.repair_plan import (
     RepairStep as RepairStep,
 )
 from .writing.udf_columns import (
@@ -275,7 +273,7 @@ from .writing.udf_columns import (
     BatchUDFCheckpoint as BatchUDFCheckpoint,
     batch_udf as batch_udf,
 )
-from .writing.write_progress import (
+from .writing.progress import (
     FileSystemFragmentWriteProgress as FileSystemFragmentWriteProgress,
     FragmentWriteProgress as FragmentWriteProgress,
     NoopFragmentWriteProgress as NoopFragmentWriteProgress,

@@ -91,10 +91,9 @@ if TYPE_CHECKING:
     from lance_nb.transactions.transaction import Transaction
     from lance_nb.transactions.version_slots import CommitLock
     from lance_nb.writing.cleanup import CleanupExplanation, CleanupStats
-    from lance_nb.writing.cloning import CopyProgress
-    from lance_nb.writing.compaction_plan import CompactionMetrics
+    from lance_nb.writing.cloning import CopyProgress, MovedBranch
+    from lance_nb.writing.compaction import CompactionMetrics
     from lance_nb.writing.editing import EditResult
-    from lance_nb.writing.moved_bases import MovedBranch
 
 __all__ = ["LanceDataset"]
 
@@ -1949,9 +1948,9 @@ class LanceDataset(OpenedVersion):
             >>> lance_nb.LanceDataset.drop("photos.lance")
             >>> lance_nb.LanceDataset.drop("photos.lance", ignore_not_found=True)
         """
-        from lance_nb.writing import maintenance
+        from lance_nb.writing import cleanup
 
-        maintenance.drop(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
+        cleanup.drop(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
 
     def _change(self, operation: Any) -> None:
         from lance_nb.writing import committing
@@ -2245,7 +2244,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.create_scalar_index("id", "BTREE")
             >>> ds.prewarm_index("id_idx")
         """
-        from lance_nb.writing import index_segments as segments
+        from lance_nb.writing import indexing as segments
 
         segments.prewarm(self._snapshot, name, index_segments)
 
@@ -2257,9 +2256,9 @@ class LanceDataset(OpenedVersion):
         retrain: bool,
         progress: Callable[[Any], object] | None,
     ) -> None:
-        from lance_nb.writing import index_segments
+        from lance_nb.writing import indexing
 
-        self._snapshot = index_segments.optimize(
+        self._snapshot = indexing.optimize(
             self._session, self._snapshot, names, num_to_merge, retrain=retrain, progress=progress
         )
 
@@ -2295,12 +2294,12 @@ class LanceDataset(OpenedVersion):
             >>> ds.commit_existing_index_segments("id_idx", "id", [segment]).has_index
             True
         """
-        from lance_nb.writing import index_segments
+        from lance_nb.writing import indexing
 
         if hasattr(index_type, "index_type"):
             parameters = {**index_type.parameters, **parameters}
             index_type = index_type.index_type
-        return index_segments.build(
+        return indexing.build(
             self._session,
             self._snapshot,
             column,
@@ -2326,9 +2325,9 @@ class LanceDataset(OpenedVersion):
             >>> sorted(ds.merge_existing_index_segments(parts).fragment_ids)
             [0, 1]
         """
-        from lance_nb.writing import index_segments
+        from lance_nb.writing import indexing
 
-        return index_segments.merge(self._snapshot, segments)
+        return indexing.merge(self._snapshot, segments)
 
     def commit_existing_index_segments(
         self, index_name: str, column: str, segments: Iterable[Index]
@@ -2352,9 +2351,9 @@ class LanceDataset(OpenedVersion):
             >>> made.index_statistics("by_id")["num_unindexed_rows"]
             0
         """
-        from lance_nb.writing import index_segments
+        from lance_nb.writing import indexing
 
-        self._snapshot = index_segments.commit(
+        self._snapshot = indexing.commit(
             self._session, self._snapshot, index_name, column, segments
         )
         return self
@@ -2696,10 +2695,10 @@ class LanceDataset(OpenedVersion):
             >>> ds.shallow_clone("clone.lance").count_rows()
             10
         """
-        from lance_nb.writing import branching
+        from lance_nb.writing import branching, cloning
 
         target = branching.target_of(self._session, self._snapshot, reference)
-        opened = branching.shallow_clone(self._session, target, target_path, storage_options)
+        opened = cloning.shallow_clone(self._session, target, target_path, storage_options)
         return self._at(*opened, keeps_options=False)
 
     def deep_clone(
@@ -2722,10 +2721,10 @@ class LanceDataset(OpenedVersion):
             >>> ds.deep_clone("copy.lance").count_rows()
             10
         """
-        from lance_nb.writing import branching
+        from lance_nb.writing import branching, cloning
 
         target = branching.target_of(self._session, self._snapshot, reference)
-        opened = branching.deep_clone(self._session, target, target_path, storage_options, progress)
+        opened = cloning.deep_clone(self._session, target, target_path, storage_options, progress)
         return self._at(*opened, keeps_options=False)
 
     def migrate_manifest_paths_v2(self) -> None:
@@ -2741,9 +2740,9 @@ class LanceDataset(OpenedVersion):
             >>> lance_nb.dataset("old.lance").count_rows()
             2
         """
-        from lance_nb.writing import branching
+        from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
 
-        branching.migrate_manifest_paths_v2(self._session.home(self.branch))
+        migrate_manifest_paths_v2(self._session.home(self.branch))
 
     # --- one change, done or undone ---------------------------------------------------------------
 
@@ -3026,7 +3025,7 @@ class LanceDataset(OpenedVersion):
 
     def _compact(self, given_options: Any, progress: Progress | None) -> CompactionMetrics:
         from lance_nb.writing import compaction
-        from lance_nb.writing.compaction_plan import CompactionOptions
+        from lance_nb.writing.compaction import CompactionOptions
 
         compaction_options = CompactionOptions.of(given_options, self._snapshot.manifest.config)
         self._snapshot, metrics = compaction.compact(
@@ -3037,7 +3036,7 @@ class LanceDataset(OpenedVersion):
     def _commit_compaction(self, rewrites: Any, given_options: Any) -> CompactionMetrics:
         from lance_nb.transactions.commit_options import CommitOptions
         from lance_nb.writing import compaction
-        from lance_nb.writing.compaction_plan import CompactionOptions
+        from lance_nb.writing.compaction import CompactionOptions
 
         compaction_options = CompactionOptions.of(given_options, self._snapshot.manifest.config)
         results = [rewrite.rewritten for rewrite in rewrites]
@@ -3117,19 +3116,19 @@ class LanceDataset(OpenedVersion):
             >>> ds.cleanup_old_versions(retain_versions=1).old_versions
             1
         """
-        from lance_nb.writing import maintenance
+        from lance_nb.writing import cleanup
 
-        policy = maintenance.rules(
+        policy = cleanup.rules(
             older_than,
             retain_versions,
             versions,
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
-        options = maintenance.deleting(delete_rate_limit, delete_concurrency, progress)
+        options = cleanup.deleting(delete_rate_limit, delete_concurrency, progress)
         if dry_run:
-            return maintenance.explain(*self.opened, policy, options)
-        return maintenance.clean(*self.opened, policy, options)
+            return cleanup.explain(*self.opened, policy, options)
+        return cleanup.clean(*self.opened, policy, options)
 
     def explain_cleanup_old_versions(
         self,
@@ -3156,19 +3155,19 @@ class LanceDataset(OpenedVersion):
             >>> ds.explain_cleanup_old_versions(retain_versions=1).stats.old_versions
             1
         """
-        from lance_nb.writing import maintenance
+        from lance_nb.writing import cleanup
 
         if max_files <= 0:
             raise InvalidInputError("max_files must be positive")
-        policy = maintenance.rules(
+        policy = cleanup.rules(
             older_than,
             retain_versions,
             versions,
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
-        options = maintenance.deleting(delete_rate_limit, None, None)
-        return maintenance.explain(
+        options = cleanup.deleting(delete_rate_limit, None, None)
+        return cleanup.explain(
             *self.opened, policy, options, max_files=max_files, include_files=include_files
         )
 
@@ -3261,7 +3260,7 @@ class LanceDataset(OpenedVersion):
         Args:
             dry_run: only look.
 
-        Returns what was found, as ``lance_nb.writing.moved_bases.MovedBranch``: the branch,
+        Returns what was found, as ``lance_nb.writing.cloning.MovedBranch``: the branch,
         the version that names a former place, and the base paths. Raises CommitConflictError,
         StorageError, CorruptFileError.
 
@@ -3269,9 +3268,9 @@ class LanceDataset(OpenedVersion):
             >>> ds.repair_moved(dry_run=True)
             []
         """
-        from lance_nb.writing import branching
+        from lance_nb.writing import cloning
 
-        moved = branching.repair_moved_branches(self._session, dry_run=dry_run)
+        moved = cloning.repair_moved_branches(self._session, dry_run=dry_run)
         if any(branch.branch == self.branch for branch in moved) and not dry_run:
             self.checkout_latest()
         return moved

@@ -533,7 +533,7 @@ class LanceFragment:
         check_session(session)
         if fragment_id is not None:
             # It imports pyarrow's file systems, which readers need not.
-            from lance_nb.writing.write_progress import FragmentWriteProgress, NumberedProgress
+            from lance_nb.writing.progress import FragmentWriteProgress, NumberedProgress
 
             fragments.check_id(fragment_id)
             if isinstance(progress, FragmentWriteProgress):

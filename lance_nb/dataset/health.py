@@ -4,7 +4,7 @@ A repair has two calls: ``plan_repair`` looks and changes nothing; the plan's ``
 says. What stands in the way is moved into ``_quarantine`` in the folder of the dataset, which no
 reader looks into, and can be moved back with ``undo_repair``. Nothing is deleted.
 
-Limits: see lance_nb/writing/repair_plan.py for what can be mended.
+Limits: see lance_nb/writing/repair.py for what can be mended.
 """
 
 from __future__ import annotations
@@ -22,10 +22,16 @@ from lance_nb.table.survey import take_survey
 from lance_nb.table.verification.findings import Verification
 from lance_nb.transactions.environment import Environment
 from lance_nb.value_classes import dataclass
-from lance_nb.writing.committing import place_of
 from lance_nb.writing.maintenance import Progress
-from lance_nb.writing.repair import Repair, RepairResult, repairs, undo
-from lance_nb.writing.repair_plan import DEFAULT_AGE, RepairStep, plan_steps
+from lance_nb.writing.repair import (
+    DEFAULT_AGE,
+    Repair,
+    RepairResult,
+    RepairStep,
+    plan_steps,
+    repairs,
+    undo,
+)
 
 _FOLDERS = ("_versions", "data", "_transactions", "_refs/tags", "_refs/branches", "_deletions")
 _DEEP_FOLDERS = ("tree", "_indices", "_mem_wal")  # of folders only; all that a drop may have left
@@ -129,7 +135,7 @@ class RepairPlan:
         if any(step not in self.steps for step in chosen):
             raise InvalidInputError("a step does not belong to this plan: create a new plan")
         session = self._session
-        repair = Repair(session.root, lambda branch: place_of(session, branch), Environment())
+        repair = Repair(session.root, session.place, Environment())
         return repair.run(chosen)
 
     def __repr__(self) -> str:
@@ -174,7 +180,7 @@ def plan_repair(
     steps = plan_steps(
         take_survey(session.root, tolerant=True),
         verification.findings,
-        lambda branch: place_of(session, branch),
+        session.place,
         Environment().clock(),
         older_than,
     )

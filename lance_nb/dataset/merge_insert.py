@@ -8,6 +8,7 @@ Source: ``LanceDataset.merge_insert`` and ``MergeInsertBuilder`` of pylance 14.0
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -50,10 +51,9 @@ class MergeClauseBuilder:
             >>> upsert.execute(values)["num_updated_rows"]
             1
         """
-        from lance_nb.writing import upserting
+        from lance_nb.writing.upsert_source import WhenMatched
 
-        matched = upserting.WhenMatched.UPDATE
-        return self._with(matched=matched, condition=condition)
+        return self._with(matched=WhenMatched.UPDATE, condition=condition)
 
     def when_matched_delete(self) -> Self:
         """Delete matched rows.
@@ -63,9 +63,9 @@ class MergeClauseBuilder:
             >>> upsert.execute(pa.table({"id": [3, 99]}))["num_deleted_rows"]
             1
         """
-        from lance_nb.writing import upserting
+        from lance_nb.writing.upsert_source import WhenMatched
 
-        return self._with(matched=upserting.WhenMatched.DELETE, condition=None)
+        return self._with(matched=WhenMatched.DELETE, condition=None)
 
     def when_matched_fail(self) -> Self:
         """Fail if any row matches.
@@ -75,9 +75,9 @@ class MergeClauseBuilder:
             >>> upsert.execute(rows)["num_inserted_rows"]
             2
         """
-        from lance_nb.writing import upserting
+        from lance_nb.writing.upsert_source import WhenMatched
 
-        return self._with(matched=upserting.WhenMatched.FAIL, condition=None)
+        return self._with(matched=WhenMatched.FAIL, condition=None)
 
     def when_not_matched_insert_all(self) -> Self:
         """Insert rows that are in the source only; columns that it does not have are null.
@@ -110,9 +110,7 @@ class MergeClauseBuilder:
         return self._with(deletes_unmatched=True, unmatched_filter=filter_text)
 
     def _with(self, **changes: Any) -> Self:
-        from lance_nb.writing import upserting
-
-        self._clauses = upserting.with_clause(self._clauses, **changes)
+        self._clauses = replace(self._clauses, **changes)
         return self
 
 
@@ -159,13 +157,14 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def retry_timeout(self, timeout: timedelta) -> Self:
         """Set how long to keep starting over; the first attempt is always made.
 
-        Args:
-            timeout: 30 seconds by default.
+                Args:
+                    timeout: 30 seconds by default.
 
-        Examples:
-            >>> from datetime import timedelta
-            >>> upsert = ds.merge_insert("id").when_matched_delete()
-            >>> upsert = upsert.retry_timeout(timedelta(seconds=5))
+                Examples:
+                    >>> from dataclasses import replace
+        from datetime import timedelta
+                    >>> upsert = ds.merge_insert("id").when_matched_delete()
+                    >>> upsert = upsert.retry_timeout(timedelta(seconds=5))
         """
         if not isinstance(timeout, timedelta):
             raise ArgumentError(f"timeout must be a timedelta, not {type(timeout).__name__}")

@@ -25,8 +25,8 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.indices.building import ProgressCallback
 from lance_nb.value_classes import dataclass
 from lance_nb.writing import compaction
-from lance_nb.writing.compaction_plan import CompactionMetrics, CompactionOptions, Rewritten
-from lance_nb.writing.compaction_plan import CompactionTask as _Task
+from lance_nb.writing.compaction import CompactionMetrics, CompactionOptions, Rewritten
+from lance_nb.writing.compaction import CompactionTask as _Task
 from lance_nb.writing.progress import Progress
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lance_nb.session.session import Session
     from lance_nb.table.refs import Ref, Target
     from lance_nb.table.snapshot import Snapshot
-    from lance_nb.writing.branch_writer import BranchDeletion
+    from lance_nb.writing.branching import BranchDeletion
     from lance_nb.writing.progress import Progress
 
 
@@ -68,10 +68,10 @@ class Tags(VersionPart):
             >>> [name for name, _ in ds.tags.list_ordered("asc")]
             ['first']
         """
-        from lance_nb.writing import branching
+        from lance_nb.transactions.ref_writer import ordered_tags
 
         tags = self._session.refs.tags()
-        return [(name, _tag(tag)) for name, tag in branching.ordered_tags(tags, order)]
+        return [(name, _tag(tag)) for name, tag in ordered_tags(tags, order)]
 
     def names(self) -> builtins.list[str]:
         """List the names only; reads no tag. Not in pylance.
@@ -252,10 +252,10 @@ class Branches(VersionPart):
             >>> [name for name, _ in ds.branches.list_ordered("asc")]
             ['experiment']
         """
-        from lance_nb.writing import branching
+        from lance_nb.transactions.ref_writer import ordered_branches
 
         branches = self._session.refs.branches()
-        return self._described(branching.ordered_branches(branches, order))
+        return self._described(ordered_branches(branches, order))
 
     def _described(
         self, branches: Iterable[tuple[str, Branch]]
@@ -296,10 +296,11 @@ class Branches(VersionPart):
             []
         """
         from lance_nb.writing import branching
+        from lance_nb.writing.pins import prune_pins
 
         writer = branching.branch_writer(self._session)
         writer.delete(branch, force=force, progress=progress)
-        branching.prune_pins(branching.tag_writer(self._session))
+        prune_pins(branching.tag_writer(self._session))
 
     def explain_delete(
         self, branch: str, *, users: bool = True, progress: Progress | None = None

@@ -53,10 +53,8 @@ from lance_nb.writing import (
     writing,
 )
 from lance_nb.writing.committing import NO_PROPERTIES, commit_staged
-from lance_nb.writing.compaction_plan import CompactionOptions
+from lance_nb.writing.compaction import CompactionOptions
 from lance_nb.writing.input_data import fitted
-from lance_nb.writing.merge_insert_plan import MergeClauses, MergePlan
-from lance_nb.writing.merge_insert_source import SourceRows
 from lance_nb.writing.progress import Progress
 from lance_nb.writing.stage_preview import (
     Meeting,
@@ -67,7 +65,8 @@ from lance_nb.writing.stage_preview import (
     preview_of,
     source_of,
 )
-from lance_nb.writing.staged import Edit, Replacement, StagedWrite, combine, files_of
+from lance_nb.writing.staged import Edit, MergePlan, Replacement, StagedWrite, combine, files_of
+from lance_nb.writing.upsert_source import MergeClauses, SourceRows
 
 if TYPE_CHECKING:
     from lance_nb.dataset.checks.checking import StagedCheck
@@ -94,7 +93,7 @@ class StagedMerge(MergeClauseBuilder, Generic[S]):
 
         Raises SchemaMismatchError, MergeInsertError, PredicateError; the stage is as it was then.
         """
-        clauses = upserting.with_clause(self._clauses, write_mode="rewrite_rows")
+        clauses = replace(self._clauses, write_mode="rewrite_rows")
         rows = fitted(data, self._schema.to_arrow())
         with upserting.source_of(rows, schema) as source:
             return self._add(clauses, source, progress)

@@ -53,11 +53,10 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment, retrying
 from lance_nb.transactions.operation import operation_name
+from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
 from lance_nb.value_classes import dataclass
-from lance_nb.writing.branching import tag_writer
-from lance_nb.writing.committing import place_of
 from lance_nb.writing.pins import pin_name
 from lance_nb.writing.progress import Progress, VersionReadProgress
 from lance_nb.writing.stage_preview import changed_fragments
@@ -359,7 +358,7 @@ class SessionRepository:
     def load(self, branch: str | None, version: int | None) -> Side:
         """Read a version, None: the newest."""
         self.progress.expect(1)
-        source = VersionSource(place_of(self.session, branch).slots)
+        source = VersionSource(self.session.place(branch).slots)
         head = source.head(version or 0)
         if head is None:
             missing = VersionNotFoundError(self.home_uri(branch), version or "latest")
@@ -375,7 +374,7 @@ class SessionRepository:
         self.progress.expect(len(versions))
         for start in range(0, len(versions), _AHEAD):
             some = versions[start : start + _AHEAD]
-            source = VersionSource(place_of(self.session, branch).slots)
+            source = VersionSource(self.session.place(branch).slots)
             source.head(some[0])
             source.load_ahead(some)
             for version in some:
@@ -619,9 +618,9 @@ class _Committer:
     def _commit(self, planned: Planned, message: str | None, progress: Progress | None) -> Snapshot:
         target = planned.ends.target
         done = commit_merge(
-            place_of(self.session, target.branch),
+            self.session.place(target.branch),
             planned,
-            tag_writer(self.session) if self.options.pin else None,
+            TagWriter(self.session.root, self.session.place) if self.options.pin else None,
             CommitOptions(message=message),
             properties=provenance.properties(),
             progress=progress,

@@ -56,7 +56,7 @@ from lance_nb.table.diff.row_compare import values_differ
 from lance_nb.table.filtered_scan import Selected, selected_table
 from lance_nb.table.projection import project
 from lance_nb.transactions.row_lineage import all_row_ids
-from lance_nb.writing.cell_values import hand_value
+from lance_nb.writing.editing import hand_value
 
 Mask = npt.NDArray[np.bool_]
 U64s = npt.NDArray[np.uint64]

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lance_nb.table.checksums import ReadChecks
     from lance_nb.table.history import VersionLog
     from lance_nb.table.refs import RefCache
+    from lance_nb.transactions.commit_options import CommitPlace
     from lance_nb.transactions.version_slots import CommitLock
 
 
@@ -174,6 +175,19 @@ class Session:
     def home(self, branch: str | None) -> Store:
         """Return the store of a branch's folder (None is main)."""
         return branch_store(self.root, branch)
+
+    def place(self, branch: str | None) -> CommitPlace:
+        """Return where commits to a branch go."""
+        from lance_nb.transactions.commit_options import CommitPlace  # readers need none
+
+        return CommitPlace.of(
+            self.root,
+            branch,
+            allow_bases=self.trusted_bases,
+            storage_options=self.storage_options,
+            commit_lock=self.commit_lock,
+            checks=self.checks,
+        )
 
     @property
     def refs(self) -> RefCache:

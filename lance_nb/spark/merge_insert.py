@@ -28,7 +28,7 @@ held in memory: its source rows and its target keys. Keys are compared in the ty
 Keys with nanoseconds are refused because Spark has none; keys that cannot be hashed (maps) are
 refused by Spark.
 Source: ``MergeInsertBuilder`` of pylance 14.0.2; ``PandasCogroupedOps.applyInArrow`` of PySpark
-4.3; lance_nb.writing.merge_insert.
+4.3; lance_nb.writing.upserting.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.writing.input_data import reader_of
-from lance_nb.writing.merge_insert import (
+from lance_nb.writing.staged import MergePlan
+from lance_nb.writing.upsert_join import typed
+from lance_nb.writing.upsert_source import MergeClauses, SourceRows, check_clauses
+from lance_nb.writing.upserting import (
     MergePart,
     plan_bucket,
     plan_fragments,
     plan_inserts,
     united_plans,
+    unmatched_filter,
     windows_of,
     without_rows,
 )
-from lance_nb.writing.merge_insert_join import typed
-from lance_nb.writing.merge_insert_plan import MergeClauses, MergePlan, check_clauses
-from lance_nb.writing.merge_insert_source import SourceRows
-from lance_nb.writing.upserting import unmatched_filter, with_clause
 from lance_nb.writing.writing import own_options
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class MergeRun(MergeClauseBuilder):
 
     @property
     def _wanted(self) -> MergeClauses:
-        return with_clause(self._clauses, write_mode=self._write_mode)
+        return replace(self._clauses, write_mode=self._write_mode)
 
     def rewriting_columns(self) -> Self:
         """Rewrite the columns of the source, and leave rows in their fragments."""

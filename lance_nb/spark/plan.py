@@ -47,7 +47,7 @@ from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operation import BuildOptions
 from lance_nb.transactions.stream_mark import StreamMark
 from lance_nb.writing import deleting
-from lance_nb.writing.committing import commit_staged, place_of
+from lance_nb.writing.committing import commit_staged
 from lance_nb.writing.staged import StagedWrite, combine
 
 # No build option is set, so those of the dataset are kept.
@@ -157,9 +157,7 @@ class Plan:
     def committed(self) -> LanceDataset | None:
         """Return the version that an earlier commit of the plan has made; None if none is there."""
         session, branch = self.pinned.session(), self.pinned.branch
-        version = find_transaction(
-            place_of(session, branch), self.operation_id, self.pinned.version
-        )
+        version = find_transaction(session.place(branch), self.operation_id, self.pinned.version)
         if version is None:
             return None
         return LanceDataset.from_opened(session, session.load(Target(branch, version)))

@@ -32,7 +32,7 @@ there.
 Limits: when the first version of a branch has been cleaned up, its only unnamed base is taken;
 of several none is, and the base is refused as any place outside of the dataset. pylance 14.0.2
 follows the recorded path: it reads a moved branch after
-``lance_nb.writing.moved_bases.repair_moved``, from the version on that the repair makes.
+``lance_nb.writing.cloning.repair_moved``, from the version on that the repair makes.
 Source: message BasePath of lance.table; guide on branches and clones; layout of branches as pylance
 14.0.2 writes it.
 """

@@ -19,40 +19,64 @@ not know. Entries of an external manifest store stay: numbers are never used aga
 A plan that was shown is pinned: ``CleanupExplanation.run`` takes the survey again, with the clock
 of the first one, and deletes only if exactly the same versions and files would go.
 
+A dataset that is dropped must hold a version that can be read: a mistyped path is refused, not
+emptied. Manifests of main go last, so that what was interrupted can be done again. Files under
+other base paths stay, as in pylance.
+
 Limits: a restore, or a new branch, that read its source before step 2 and commits after step 3 is
 not seen; a clone outside of the dataset is not known. A file that cannot be deleted is counted and
 left.
-Source: ``cleanup_old_versions`` of pylance 14.0.2; lance#9438 (why not every manifest is read).
-``CleanupStats``, ``CleanupExplanation`` and the others of pylance 14.0.2, with the same fields;
-``reason``, ``version`` and ``to_table`` are ours. Paths are below the dataset's root (there they
-begin at the root of the store).
+Source: ``cleanup_old_versions``, ``explain_cleanup_old_versions`` and ``drop`` of pylance 14.0.2;
+lance#9438 (why not every manifest is read). ``CleanupStats``, ``CleanupExplanation`` and the others
+of pylance 14.0.2, with the same fields; ``reason``, ``version`` and ``to_table`` are ours. Paths
+are below the dataset's root (there they begin at the root of the store).
 """
 
 from __future__ import annotations
 
+import logging
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pyarrow as pa
 
 from lance_nb.errors import (
+    CleanupError,
     CommitConflictError,
+    DatasetNotFoundError,
+    FormatError,
     InvalidInputError,
+    LanceError,
     NotFoundError,
+    NotSupportedError,
+    ObjectNotFoundError,
     StorageError,
     VersionNotFoundError,
 )
-from lance_nb.format.layout import DETACHED_BIT, VERSIONS, ManifestName
+from lance_nb.format.layout import DETACHED_BIT, HINT_PATH, VERSIONS, ManifestName, branch_root
 from lance_nb.format.manifest_history import DATA, DELETION, INDEX, TRANSACTION, ManifestFiles
-from lance_nb.storage.base import Store, remove_empty_folder, sync_folder
+from lance_nb.session.session import Session, open_session
+from lance_nb.shown_text import visible
+from lance_nb.storage.base import Store, prune, remove_empty_folder, sync_folder
+from lance_nb.storage.registry import StorageOptions
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan, Rule, make_plan
 from lance_nb.table.file_references import References, check_complete
 from lance_nb.table.merge_bases import merged_versions
-from lance_nb.table.retention import Age, Protection, RetentionPolicy, is_settled, removable
+from lance_nb.table.retention import (
+    Age,
+    Protection,
+    RetentionPolicy,
+    auto_cleanup_policy,
+    is_settled,
+    removable,
+)
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.survey import (
     MANIFEST,
     LineOfVersions,
@@ -62,9 +86,13 @@ from lance_nb.table.survey import (
     refs_of,
     take_survey,
 )
+from lance_nb.table.versions import load_manifest, version_names
 from lance_nb.transactions.checksum_records import merge_records
 from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.ref_writer import TagWriter
+from lance_nb.transactions.version_slots import forget_versions
 from lance_nb.value_classes import dataclass
+from lance_nb.writing.pins import prune_pins
 
 CANDIDATES = pa.schema(
     [
@@ -588,3 +616,159 @@ def _commit_time(home: Store, name: ManifestName) -> datetime | None:
         return None
     moment = ManifestFiles().read(data, f"{home.uri}/{name.path}", name.version).timestamp_ns
     return None if moment is None else datetime.fromtimestamp(moment / 1e9, UTC)
+
+
+_log = logging.getLogger(__name__)
+CONCURRENCY_MAX = 2**61 - 1
+
+
+def rules(
+    older_than: timedelta | None,
+    retain_versions: int | None,
+    versions: Collection[int] | None,
+    **flags: bool,
+) -> RetentionPolicy:
+    """Return the rules by which versions go. Raises CleanupError."""
+    return RetentionPolicy.of(older_than, retain_versions, versions, **flags)
+
+
+def deleting(
+    rate_limit: int | None, concurrency: int | None, progress: Progress | None
+) -> CleanupOptions:
+    """Return how files are deleted. Raises CleanupError."""
+    if rate_limit is not None and rate_limit < 1:
+        raise CleanupError(f"delete_rate_limit must be at least 1, not {rate_limit}")
+    if concurrency is not None and not 1 <= concurrency <= CONCURRENCY_MAX:
+        raise CleanupError(
+            f"delete_concurrency must be between 1 and {CONCURRENCY_MAX}, not {concurrency}"
+        )
+    return CleanupOptions(concurrency, rate_limit, progress=progress)
+
+
+def clean(
+    session: Session, snapshot: Snapshot, policy: RetentionPolicy, options: CleanupOptions
+) -> CleanupStats:
+    """Delete what the policy lets go."""
+    return _cleanup(session, snapshot.branch, snapshot.version, policy, options).run()
+
+
+def clean_after(session: Session, snapshot: Snapshot, read_version: int) -> None:
+    """Clean up after a commit if the configuration asks for it now; as pylance does.
+
+    The commit has landed: that cleaning up failed is logged, and undoes nothing. Versions from the
+    one on that the commit was planned on stay.
+    """
+    try:
+        policy = auto_cleanup_policy(snapshot.version, snapshot.manifest.config)
+        if policy is not None:
+            first_kept = min(read_version or snapshot.version, snapshot.version)
+            _cleanup(session, snapshot.branch, first_kept, policy, CleanupOptions()).run()
+    except LanceError as error:
+        _log.warning(
+            "version %d of %s was committed, but the automatic cleanup that its configuration "
+            "requests (lance.auto_cleanup) failed: %s",
+            snapshot.version,
+            visible(session.root.uri),
+            visible(str(error)),
+        )
+
+
+def explain(
+    session: Session,
+    snapshot: Snapshot,
+    policy: RetentionPolicy,
+    options: CleanupOptions,
+    *,
+    max_files: int | None = None,
+    include_files: bool = True,
+) -> CleanupExplanation:
+    """Say what ``clean`` would delete, listing at most ``max_files`` files (None: all)."""
+    cleanup = _cleanup(session, snapshot.branch, snapshot.version, policy, options)
+    plan, survey = cleanup.explain()
+    return explanation_of(
+        plan,
+        survey,
+        snapshot.version,
+        max_files=max_files,
+        include_files=include_files,
+        pinned=cleanup.pinned(plan),
+    )
+
+
+def _cleanup(
+    session: Session,
+    branch: str | None,
+    version: int,
+    policy: RetentionPolicy,
+    options: CleanupOptions,
+) -> Cleanup:
+    """Return a clean-up; tags of merges that nothing needs any more go after it."""
+    folder = "" if branch is None else branch_root(branch)
+    tags = TagWriter(session.root, session.place)
+    options = replace(options, afterwards=partial(prune_pins, tags))
+    return Cleanup(session.root, folder, version, policy, options)
+
+
+_TREE = "tree/"
+
+
+def drop(
+    base_uri: str | os.PathLike[str],
+    storage_options: StorageOptions | None = None,
+    *,
+    ignore_not_found: bool = False,
+) -> None:
+    """Delete the dataset at ``base_uri``.
+
+    Raises InvalidInputError where there is something else, DatasetNotFoundError where there is
+    nothing, StorageError.
+    """
+    root = open_session(base_uri, storage_options).root
+    files = sorted(entry.name for entry in root.list_recursive(""))
+    if not files:
+        prune(root)
+        if ignore_not_found:
+            return
+        raise DatasetNotFoundError(root.uri, "the folder is empty or does not exist")
+    if not _has_a_version(root):
+        raise InvalidInputError(
+            f"{root.uri!r} is not the root of a dataset: {VERSIONS!r} has no readable manifest, "
+            "so nothing was deleted. Check that the path is not a folder above the dataset. "
+            "Remove files that belong to no version with the tools of the store"
+        )
+    branches = {_branch_folder(file) for file in files if file.startswith(_TREE)}
+    manifests = [file for file in files if file.startswith(f"{VERSIONS}/") and file != HINT_PATH]
+    _delete(root, sorted({*files} - {*manifests}))
+    for folder in branches - {""}:
+        forget_versions(root.child(folder))
+    forget_versions(root)  # before the manifests, else their store would call for them again
+    _delete(root, manifests)
+    prune(root)
+
+
+def _delete(root: Store, files: Sequence[str]) -> None:
+    """Delete files durably: what is deleted after them may not be lost to a power failure first."""
+    for file in files:
+        root.delete(file)
+    for folder in sorted({file.rpartition("/")[0] for file in files}):
+        with suppress(ObjectNotFoundError):  # somebody else drops it too
+            sync_folder(root, folder)
+
+
+def _has_a_version(root: Store) -> bool:
+    try:
+        names = version_names(root)
+    except (DatasetNotFoundError, FormatError):
+        return False
+    for name in reversed(names):
+        try:
+            load_manifest(root, name)
+        except (FormatError, NotSupportedError, ObjectNotFoundError):
+            continue
+        return True
+    return False
+
+
+def _branch_folder(path: str) -> str:
+    folder, separator, _ = path.partition(f"/{VERSIONS}/")
+    return branch_root(folder.removeprefix(_TREE)) if separator else ""

@@ -35,7 +35,7 @@ from lance_nb.table.retention import INTERVAL
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit import commit as _commit
 from lance_nb.transactions.commit import commit_batch as _commit_batch
-from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
+from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment, retrying
 from lance_nb.transactions.file_presence import check_data_files
 from lance_nb.transactions.operation import BaseOperation, BuildOptions, Operation
@@ -97,18 +97,6 @@ DEFAULTS = CommitOptions()
 T = TypeVar("T")
 
 
-def place_of(session: Session, branch: str | None) -> CommitPlace:
-    """Return where commits to a branch go."""
-    return CommitPlace.of(
-        session.root,
-        branch,
-        allow_bases=session.trusted_bases,
-        storage_options=session.storage_options,
-        commit_lock=session.commit_lock,
-        checks=session.checks,
-    )
-
-
 def commit_staged(
     session: Session,
     branch: str | None,
@@ -141,12 +129,12 @@ def commit_transaction(
 ) -> Snapshot:
     """Commit a transaction as it is and return the new version."""
     transaction = provenance.stamped(transaction, options.message)
-    committed = _commit(place_of(session, branch), transaction, options)
+    committed = _commit(session.place(branch), transaction, options)
     snapshot = session.snapshot(committed.manifest, branch)
     if INTERVAL in committed.manifest.config and not options.detached:
-        from lance_nb.writing import maintenance  # for who asked for it
+        from lance_nb.writing import cleanup
 
-        maintenance.clean_after(session, snapshot, transaction.read_version)
+        cleanup.clean_after(session, snapshot, transaction.read_version)
     return snapshot
 
 
@@ -259,7 +247,7 @@ def commit_batch(
     options: CommitOptions,
 ) -> tuple[Snapshot, Transaction]:
     """Commit several appends as one version."""
-    done = _commit_batch(place_of(session, branch), list(map(checked, transactions)), options)
+    done = _commit_batch(session.place(branch), list(map(checked, transactions)), options)
     return session.snapshot(done.committed.manifest, branch), done.merged
 
 
@@ -268,7 +256,7 @@ def read_transaction(session: Session, branch: str | None, version: int) -> Tran
 
     Raises VersionNotFoundError.
     """
-    place = place_of(session, branch)
+    place = session.place(branch)
     source = VersionSource(place.slots, place.locations)
     if source.head(version) is None:
         raise VersionNotFoundError(session.home(branch).uri, version)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import field, replace
 from itertools import pairwise
 from types import TracebackType
@@ -42,7 +43,7 @@ from lance_nb.storage.base import Store
 from lance_nb.transactions.checksum_records import write_record
 from lance_nb.transactions.input_schema import writable_part
 from lance_nb.value_classes import dataclass
-from lance_nb.writing.write_progress import FragmentWriteProgress
+from lance_nb.writing.progress import FragmentWriteProgress
 
 if TYPE_CHECKING:
     from lance_nb.table.blob_copies import BlobCopies
@@ -289,11 +290,14 @@ class FragmentWriter:
             self._open.abort()
             store = self._place(len(self._files)).store
             paths.append((store, self._open.path))  # it may have got its name just before
-        for store, path in paths:
-            try:
-                store.delete(path)
-            except LanceError:  # an orphan for cleanup: what went wrong before matters more
-                continue
+        delete_unused(paths)
+
+
+def delete_unused(files: Iterable[tuple[Store, str]]) -> None:
+    """Delete files that no version names; one that stays is found by a clean-up."""
+    for store, path in files:
+        with suppress(LanceError):  # what went wrong before matters more
+            store.delete(path)
 
 
 def unique_name() -> str:
@@ -367,10 +371,5 @@ class UncommittedFiles:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None or self._is_offered:
-            return
-        for path in self._paths:
-            try:
-                self._home.delete(path)
-            except LanceError:
-                continue  # an orphan is harmless, and the error on its way says more
+        if kind is not None and not self._is_offered:
+            delete_unused((self._home, path) for path in self._paths)

@@ -48,8 +48,12 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.schema_change import extend_schema
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.writing import writing
-from lance_nb.writing.column_rewrite import write_columns
-from lance_nb.writing.column_values import (
+from lance_nb.writing.deleting import plan as plan_delete
+from lance_nb.writing.deleting import plan_offsets
+from lance_nb.writing.fragment_writer import copying
+from lance_nb.writing.input_data import reader_of, without_views
+from lance_nb.writing.rewriting import write_columns
+from lance_nb.writing.schema_evolution import (
     ColumnValues,
     JoinedColumns,
     options_of,
@@ -57,10 +61,7 @@ from lance_nb.writing.column_values import (
     physical_batches,
     values_of,
 )
-from lance_nb.writing.deleting import plan as plan_delete
-from lance_nb.writing.deletion_plan import DeletionPlan, plan_offsets
-from lance_nb.writing.fragment_writer import copying
-from lance_nb.writing.input_data import reader_of, without_views
+from lance_nb.writing.staged import DeletionPlan
 
 _ONE_FILE = 1 << 62
 

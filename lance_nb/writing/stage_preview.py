@@ -40,7 +40,6 @@ from lance_nb.transactions.side_effects import dropped_parts
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
 from lance_nb.value_classes import dataclass
-from lance_nb.writing.committing import place_of
 from lance_nb.writing.progress import Progress
 from lance_nb.writing.staged import StagedWrite
 
@@ -201,7 +200,7 @@ def preview_of(
 
 def source_of(session: Session, snapshot: Snapshot) -> VersionSource:
     """Return the versions of a branch as a commit sees them."""
-    place = place_of(session, snapshot.branch)
+    place = session.place(snapshot.branch)
     return VersionSource(place.slots, place.locations)
 
 
@@ -213,7 +212,7 @@ def meetings_of(
     ``progress`` may raise CancelledError.
     """
     transaction = Transaction(staged.read_version, staged.operation, "forecast")
-    place = place_of(session, snapshot.branch)
+    place = session.place(snapshot.branch)
     is_compaction = isinstance(staged.operation, Rewrite)
     forecast = CommitForecast(
         place, transaction, staged.affected_rows, progress, is_replanned=is_compaction

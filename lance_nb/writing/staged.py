@@ -1,4 +1,4 @@
-"""A staged write: everything that a change needs to be committed, as a plain value.
+"""Edits as values, and a staged write: everything that a change needs to be committed.
 
 Its data files are written (under names that no version knows), its deletion vectors are pending. So
 it can be previewed, compared with what others have committed meanwhile, committed, or discarded
@@ -17,24 +17,91 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import chain
+from typing import TypeAlias
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.key_filter import KeyFilter
+from lance_nb.format.merged_logs import MergedLog
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.operation import Operation, operation_name
 from lance_nb.transactions.operations.append import Append
-from lance_nb.transactions.operations.update import Update
+from lance_nb.transactions.operations.delete import Delete
+from lance_nb.transactions.operations.update import Update, UpdateMode
 from lance_nb.value_classes import dataclass
 
-if TYPE_CHECKING:  # Each plans its own kind of edit, with modules that an append does not need.
-    from lance_nb.writing.column_rewrite import ColumnRewrite
-    from lance_nb.writing.deletion_plan import DeletionPlan
-    from lance_nb.writing.merge_insert_plan import MergePlan
-    from lance_nb.writing.row_rewrite import RowRewrite
+
+@dataclass(frozen=True, slots=True)
+class FragmentDeletion:
+    """Rows that one fragment loses.
+
+    ``rows`` are the offsets that are deleted now, ``merged`` those and the ones deleted before.
+    """
+
+    fragment: Fragment
+    rows: DeletionVector
+    merged: DeletionVector
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no row is left."""
+        return len(self.rows) == self.fragment.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionPlan:
+    """Rows to delete, by fragment, in the order of the scan."""
+
+    read_version: int
+    predicate: str
+    fragments: tuple[FragmentDeletion, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are deleted."""
+        return sum(len(deletion.rows) for deletion in self.fragments)
+
+    @property
+    def affected_rows(self) -> Mapping[int, DeletionVector]:
+        """Offsets that are deleted, by fragment id."""
+        return {deletion.fragment.id: deletion.rows for deletion in self.fragments}
+
+    def changes(self, pending: PendingDeletions) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
+        """Return the fragments that change and the ids of those that vanish.
+
+        The vectors of the fragments that change are added to ``pending``.
+        """
+        updated, removed = [], []
+        for deletion in self.fragments:
+            if deletion.is_whole:
+                removed.append(deletion.fragment.id)
+                continue
+            file = pending.add(deletion.fragment.id, self.read_version, deletion.merged)
+            updated.append(replace(deletion.fragment, deletion_file=file))
+        return tuple(updated), tuple(removed)
+
+    def operation(self, pending: PendingDeletions) -> Delete:
+        """Return the operation."""
+        updated, removed = self.changes(pending)
+        return Delete(updated, removed, self.predicate)
+
+
+def united_deletions(plans: Sequence[DeletionPlan]) -> DeletionPlan:
+    """Delete what any of the plans deletes."""
+    if len(plans) == 1:
+        return plans[0]
+    by_fragment: dict[int, FragmentDeletion] = {}
+    for deletion in chain.from_iterable(plan.fragments for plan in plans):
+        united = by_fragment.get(deletion.fragment.id, deletion)
+        rows, merged = united.rows | deletion.rows, united.merged | deletion.merged
+        by_fragment[deletion.fragment.id] = FragmentDeletion(deletion.fragment, rows, merged)
+    texts = list(dict.fromkeys(plan.predicate for plan in plans))
+    text = texts[0] if len(texts) == 1 else " OR ".join(f"({term})" for term in texts)
+    return DeletionPlan(plans[0].read_version, text, tuple(by_fragment.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +114,84 @@ class Addition:
     def num_rows(self) -> int:
         """Rows that are added."""
         return sum(fragment.physical_rows for fragment in self.fragments)
+
+
+@dataclass(frozen=True, slots=True)
+class RowRewrite:
+    """Rows that move: where they are deleted, and the fragments that hold them with new values.
+
+    ``fields`` are the ids of the fields that got new values.
+    """
+
+    deletion: DeletionPlan
+    fragments: tuple[Fragment, ...]
+    fields: tuple[int, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that change."""
+        return self.deletion.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRewrite:
+    """Fragments with another file for some columns, not committed.
+
+    ``offsets`` are the rows that changed, by fragment id, as Roaring bitmaps; only datasets with
+    stable row ids record them.
+    """
+
+    fragments: tuple[Fragment, ...]
+    fields: tuple[int, ...]
+    num_rows: int
+    offsets: Mapping[int, bytes]
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The files that were written."""
+        return tuple(fragment.files[-1] for fragment in self.fragments)
+
+    def operation(self) -> Update:
+        """Return the operation."""
+        return Update(
+            updated_fragments=self.fragments,
+            fields_modified=self.fields,
+            update_mode=UpdateMode.REWRITE_COLUMNS,
+            updated_fragment_offsets=self.offsets,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What an upsert changes: its files are written, its deletions are in memory.
+
+    ``fields`` are the ids of the fields that may have new values; ``columns`` is set when columns
+    were written anew instead of rows.
+    """
+
+    deletion: DeletionPlan
+    fragments: tuple[Fragment, ...]
+    fields: tuple[int, ...]
+    num_updated_rows: int = 0
+    num_inserted_rows: int = 0
+    inserted_keys: KeyFilter | None = None
+    columns: ColumnRewrite | None = None
+    logs: tuple[MergedLog, ...] = ()
+
+    @property
+    def num_deleted_rows(self) -> int:
+        """Rows that go without being replaced."""
+        moved = 0 if self.columns is not None else self.num_updated_rows
+        return self.deletion.num_rows - moved
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """The counts as pylance gives them."""
+        return {
+            "num_inserted_rows": self.num_inserted_rows,
+            "num_updated_rows": self.num_updated_rows,
+            "num_deleted_rows": self.num_deleted_rows,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +279,6 @@ def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
             alone[0].num_rows,
             new_fragments=alone[0].fragments,
         )
-    additions = [edit for edit in edits if isinstance(edit, Addition)]
-    if len(additions) == len(edits):
-        return _appended(snapshot, additions)
-    from lance_nb.writing.deletion_plan import DeletionPlan
-    from lance_nb.writing.merge_insert_plan import MergePlan
-    from lance_nb.writing.row_rewrite import RowRewrite
-
     by_columns = [columns for edit in edits if (columns := columns_of(edit)) is not None]
     if by_columns and len(edits) > 1:
         raise InvalidInputError(
@@ -160,17 +298,8 @@ def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
     return _combined(snapshot, edits, rewrites, plans)
 
 
-def _appended(snapshot: Snapshot, additions: Sequence[Addition]) -> StagedWrite:
-    added = tuple(fragment for edit in additions for fragment in edit.fragments)
-    num_rows = sum(edit.num_rows for edit in additions)
-    return StagedWrite(snapshot.version, Append(added), num_rows, new_fragments=added)
-
-
 def files_of(edit: Edit) -> tuple[DataFile, ...]:
     """Return the data files that were written for an edit."""
-    from lance_nb.writing.column_rewrite import ColumnRewrite
-    from lance_nb.writing.deletion_plan import DeletionPlan
-
     if isinstance(edit, DeletionPlan):
         return ()
     columns = columns_of(edit)
@@ -182,17 +311,12 @@ def files_of(edit: Edit) -> tuple[DataFile, ...]:
 
 def columns_of(edit: Edit) -> ColumnRewrite | None:
     """Return the columns that an edit writes anew, if it does not write rows."""
-    from lance_nb.writing.column_rewrite import ColumnRewrite
-    from lance_nb.writing.merge_insert_plan import MergePlan
-
     if isinstance(edit, ColumnRewrite):
         return edit
     return edit.columns if isinstance(edit, MergePlan) else None
 
 
 def _column_write(snapshot: Snapshot, edit: Edit, columns: ColumnRewrite) -> StagedWrite:
-    from lance_nb.writing.merge_insert_plan import MergePlan
-
     operation = columns.operation()
     if isinstance(edit, MergePlan):
         operation = replace(
@@ -229,10 +353,6 @@ def _combined(
     rewrites: Sequence[RowRewrite | MergePlan],
     plans: Sequence[DeletionPlan],
 ) -> StagedWrite:
-    from lance_nb.writing.deletion_plan import united_deletions
-    from lance_nb.writing.merge_insert_plan import MergePlan
-    from lance_nb.writing.row_rewrite import RowRewrite
-
     plans = [*plans, *(rewrite.deletion for rewrite in rewrites)]
     adding = (edit for edit in edits if isinstance(edit, Addition | RowRewrite | MergePlan))
     added = tuple(fragment for edit in adding for fragment in edit.fragments)
@@ -261,15 +381,12 @@ def _combined(
         operation,
         num_added,
         plan.num_rows,
-        sum(_num_updated(rewrite) for rewrite in rewrites),
+        sum(
+            rewrite.num_updated_rows if isinstance(rewrite, MergePlan) else rewrite.num_rows
+            for rewrite in rewrites
+        ),
         tuple(plan.affected_rows),
         added,
         affected_rows=plan.affected_rows,
         pending=pending,
     )
-
-
-def _num_updated(edit: RowRewrite | MergePlan) -> int:
-    from lance_nb.writing.merge_insert_plan import MergePlan
-
-    return edit.num_updated_rows if isinstance(edit, MergePlan) else edit.num_rows

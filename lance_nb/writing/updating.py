@@ -15,12 +15,10 @@ from lance_nb.session.session import Session
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.writing.column_rewrite import ColumnRewrite
 from lance_nb.writing.committing import commit_staged, replanned
 from lance_nb.writing.progress import Progress, ProgressCounter
-from lance_nb.writing.row_rewrite import (
+from lance_nb.writing.rewriting import (
     SAVED_BYTES_MIN,
-    RowRewrite,
     Updates,
     check_updates,
     columns_are_cheaper,
@@ -30,7 +28,7 @@ from lance_nb.writing.row_rewrite import (
     rewrite_values,
     updated_part,
 )
-from lance_nb.writing.staged import combine
+from lance_nb.writing.staged import ColumnRewrite, RowRewrite, combine
 from lance_nb.writing.writing import own_options
 
 MODES = ("auto", "rows", "columns")

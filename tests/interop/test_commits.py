@@ -25,8 +25,8 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.writing.branch_writer import BranchWriter
-from lance_nb.writing.cloning import deep_clone, shallow_clone
+from lance_nb.writing.branching import BranchWriter
+from lance_nb.writing.cloning import commit_clone, copy_version
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
@@ -257,7 +257,9 @@ def test_deletions_of_one_fragment_by_both_are_merged(lance, tmp_path: Path, whe
         branch = "dev"
         _branches(uri).create(branch, Target(None, 1))
     elif where == "shallow clone":
-        shallow_clone(place(uri), 1, place(tmp_path / "clone.lance"), CommitOptions())
+        commit_clone(
+            place(uri), 1, place(tmp_path / "clone.lance"), CommitOptions(), is_shallow=True
+        )
         uri = tmp_path / "clone.lance"
     bases = [str(tmp_path)]
     ours = [
@@ -316,9 +318,9 @@ def test_clones_of_a_branch_of_ours_open_in_pylance(lance, tmp_path: Path):
     append(lance, uri, 3, "dev")
     expected = lance.dataset(uri).checkout_version(("dev", 4)).to_table()
     shallow, deep = tmp_path / "shallow.lance", tmp_path / "deep.lance"
-    shallow_clone(place(uri, "dev"), 4, place(shallow), CommitOptions())
+    commit_clone(place(uri, "dev"), 4, place(shallow), CommitOptions(), is_shallow=True)
     seen = []
-    deep_clone(place(uri, "dev"), 4, place(deep), CommitOptions(), seen.append)
+    copy_version(place(uri, "dev"), 4, place(deep), CommitOptions(), seen.append)
     assert seen[-1].num_files == seen[-1].num_files_copied == len(seen) >= 5
     for clone in (shallow, deep):
         theirs = check(lance, clone, [4])
@@ -338,7 +340,7 @@ def test_a_clone_of_ours_and_of_pylance_hold_the_same(lance, tmp_path: Path):
     lance.dataset(uri).create_scalar_index("id", "BTREE")
     theirs, ours = tmp_path / "a.lance", tmp_path / "b.lance"
     lance.dataset(uri).deep_clone(theirs, 3)
-    deep_clone(place(uri), 3, place(ours), CommitOptions())
+    copy_version(place(uri), 3, place(ours), CommitOptions())
     names = [
         {
             str(path.relative_to(clone))

@@ -11,6 +11,7 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
+from lance_nb.session import base_paths
 
 _NUMBERS = count()
 
@@ -51,3 +52,9 @@ def files(uri: str) -> Callable[[], dict[str, bytes]]:
         return {one.name: bytes(store.read(one.name)) for one in store.list_recursive("")}
 
     return found
+
+
+@pytest.fixture
+def as_another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Forget which base paths this process put into datasets."""
+    return lambda: monkeypatch.setattr(base_paths, "_created", {})

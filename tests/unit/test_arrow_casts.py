@@ -30,8 +30,8 @@ from lance_nb.spark.types import from_spark, to_spark
 from lance_nb.table.diff.row_compare import values_differ
 from lance_nb.table.predicate.casts import cast_value
 from lance_nb.writing.input_data import fitted, reader_of
-from lance_nb.writing.merge_insert_join import typed
-from lance_nb.writing.row_rewrite import cast as cast_update
+from lance_nb.writing.rewriting import cast as cast_update
+from lance_nb.writing.upsert_join import typed
 from tests.support.examples import SCALE
 
 MEMORY_BYTES = 6 << 30

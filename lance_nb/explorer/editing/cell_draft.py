@@ -31,14 +31,14 @@ from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.explorer import text
 from lance_nb.format.transaction_summary import count_of
 from lance_nb.merging.choices import BASE, OURS, THEIRS, VALUE, CellChoice
-from lance_nb.writing.cell_edits import (
+from lance_nb.writing.editing import (
     CellConflict,
     CellEdits,
     carried_over,
     check_column,
+    hand_value,
     is_same_value,
 )
-from lance_nb.writing.cell_values import hand_value
 
 MAX_CELLS = 10_000
 MAX_ADDED = 1000

@@ -63,7 +63,7 @@ from lance_nb.explorer.stage.card import Card
 from lance_nb.explorer.stage.card_view import card_json, conflict_lines
 from lance_nb.explorer.stage.staging_area import StagingArea, staging_area_of
 from lance_nb.merging.choices import CellChoice
-from lance_nb.writing.cell_values import hand_value
+from lance_nb.writing.editing import hand_value
 
 MAX_MARKED = 500
 MAX_COPIED = 100_000

@@ -56,7 +56,7 @@ from lance_nb.format.merge_record import FAST_FORWARD
 from lance_nb.merging.branch_merging import MergePlan
 from lance_nb.merging.choices import VALUE, CellChoice
 from lance_nb.merging.conflicts import FAIL, KEYS, ROWS
-from lance_nb.writing.cell_values import hand_value
+from lance_nb.writing.editing import hand_value
 
 MAX_MESSAGE = 2000
 MAX_KEYS = 500

@@ -18,7 +18,7 @@ from lance_nb.explorer import text
 from lance_nb.explorer.refs.ref_list import Place, Record, RefBook, fork_of, pin_label, tag_place
 from lance_nb.explorer.source import Source
 from lance_nb.explorer.version_refs import place_word
-from lance_nb.writing.branch_writer import BranchDeletion
+from lance_nb.writing.branching import BranchDeletion
 
 MAX_NAMED = 8
 OK, WARN, STOP = "ok", "warn", "stop"

@@ -30,7 +30,7 @@ from lance_nb.table.retention import auto_cleanup_policy
 if TYPE_CHECKING:
     from lance_nb.dataset import LanceDataset
     from lance_nb.explorer.stage.edit_forms import EditForm
-    from lance_nb.writing.branch_writer import BranchDeletion
+    from lance_nb.writing.branching import BranchDeletion
     from lance_nb.writing.cleanup import CleanupExplanation
     from lance_nb.writing.stage_preview import StagePreview
 
@@ -280,7 +280,7 @@ def review_of_auto_cleanup(dataset: LanceDataset) -> ActReview | None:
 
     None if there is none. ``dataset`` is the version that the commit was planned on.
     """
-    from lance_nb.writing import maintenance  # needed by few datasets
+    from lance_nb.writing import cleanup
 
     try:
         newest = dataset.checkout_version((dataset.branch, None))
@@ -289,8 +289,8 @@ def review_of_auto_cleanup(dataset: LanceDataset) -> ActReview | None:
             return None
         if policy.retain_versions is not None:  # the version of the commit will be one of them
             policy = replace(policy, retain_versions=policy.retain_versions - 1)
-        options = maintenance.deleting(None, None, None)
-        plan = maintenance.explain(*dataset.opened, policy, options)
+        options = cleanup.deleting(None, None, None)
+        plan = cleanup.explain(*dataset.opened, policy, options)
     except NotFoundError:
         return None  # of the branch: the commit says so
     except LanceError as error:

@@ -38,7 +38,7 @@ from lance_nb.explorer.refs.ref_list import Place, fork_of, is_missing, ref_book
 from lance_nb.explorer.stage.act_review import ActReview, review_of_branch, review_of_cleanup
 from lance_nb.explorer.stage.edit_forms import EditForm
 from lance_nb.indices.building import IndexProgress
-from lance_nb.writing.branch_writer import BranchDeletion
+from lance_nb.writing.branching import BranchDeletion
 
 MAX_FILES = 200
 ACTION_VERBS = ("tag", "branch", "cleanup", "index")

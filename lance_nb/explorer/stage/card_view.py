@@ -57,7 +57,7 @@ from lance_nb.explorer.stage.edit_forms import (
 from lance_nb.explorer.stage.row_sources import STREAMED
 from lance_nb.format.expectations import ConfiguredExpectations
 from lance_nb.session import provenance
-from lance_nb.writing.cell_edits import CellConflict
+from lance_nb.writing.editing import CellConflict
 from lance_nb.writing.stage_preview import Meeting, StagePreview
 
 # What reads a file of rows, by its ending: as table_files does.

@@ -33,8 +33,8 @@ from lance_nb.explorer.stage.row_sources import (
     streamed_source,
 )
 from lance_nb.writing import deleting, schema_evolution, updating
-from lance_nb.writing.column_values import values_of
 from lance_nb.writing.input_data import fitted
+from lance_nb.writing.schema_evolution import values_of
 
 if TYPE_CHECKING:
     from lance_nb.spark.plan import Plan

@@ -28,7 +28,7 @@ from lance_nb.shown_text import visible, visible_lines
 
 if TYPE_CHECKING:
     from lance_nb.table.verification.findings import Sample, Verification
-    from lance_nb.writing.repair_plan import RepairStep
+    from lance_nb.writing.repair import RepairStep
 
 
 @verb()
@@ -173,7 +173,7 @@ def _verified(
 def _repair(context: MagicContext, args: Namespace) -> Result:
     """Show the repair steps; run those that are confirmed."""
     from lance_nb.dataset.health import plan_repair, verify
-    from lance_nb.writing.repair_plan import DEFAULT_AGE
+    from lance_nb.writing.repair import DEFAULT_AGE
 
     uri = _uri_of(context, args.uri)
     plan = plan_repair(uri, older_than=timedelta(0) if args.nobody_writes else DEFAULT_AGE)

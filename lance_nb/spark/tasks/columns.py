@@ -31,9 +31,15 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.schema_change import Alteration, extend_schema, preserves_nullability
 from lance_nb.writing import schema_evolution
-from lance_nb.writing.column_rewrite import write_columns
-from lance_nb.writing.column_values import CastColumns, options_of, values_of
-from lance_nb.writing.schema_evolution import FragmentValues, look, null_fields
+from lance_nb.writing.rewriting import write_columns
+from lance_nb.writing.schema_evolution import (
+    CastColumns,
+    FragmentValues,
+    look,
+    null_fields,
+    options_of,
+    values_of,
+)
 from lance_nb.writing.staged import StagedWrite
 
 Values = Mapping[str, str] | Callable[[pa.RecordBatch], pa.RecordBatch]

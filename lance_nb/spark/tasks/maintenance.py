@@ -50,9 +50,8 @@ from lance_nb.transactions.checksum_records import CopiedSums
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
 from lance_nb.writing import compaction, indexing
-from lance_nb.writing.branching import clone_places
-from lance_nb.writing.cloning import FileCopy, commit_clone, copy_file, files_to_copy
-from lance_nb.writing.compaction_plan import CompactionOptions, CompactionTask, Rewritten
+from lance_nb.writing.cloning import FileCopy, clone_places, commit_clone, copy_file, files_to_copy
+from lance_nb.writing.compaction import CompactionOptions, CompactionTask, Rewritten
 from lance_nb.writing.indexing import Wanted
 from lance_nb.writing.staged import StagedWrite
 

@@ -30,8 +30,7 @@ from lance_nb.table.computed_columns import shape_of
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.row_level import KINDS, Compared, Page, RowLevel
 from lance_nb.writing import deleting, updating
-from lance_nb.writing.deletion_plan import DeletionPlan
-from lance_nb.writing.row_rewrite import RowRewrite
+from lance_nb.writing.staged import DeletionPlan, RowRewrite
 
 
 @dataclass(frozen=True, slots=True)

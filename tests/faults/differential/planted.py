@@ -68,7 +68,7 @@ PLANTED = (
     ),
     Defect(
         "an update gives its rows new row ids",
-        "lance_nb/writing/row_rewrite.py",
+        "lance_nb/writing/rewriting.py",
         "        fragments = list(with_row_ids(fragments, ids))\n",
         "        fragments = list(fragments)\n",
     ),

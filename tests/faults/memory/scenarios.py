@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from lance_nb.errors import RefNotFoundError
@@ -29,8 +30,8 @@ from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
 from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.version_source import VersionSource
-from lance_nb.writing.branch_writer import BranchWriter
-from lance_nb.writing.cloning import deep_clone, shallow_clone
+from lance_nb.writing.branching import BranchWriter
+from lance_nb.writing.cloning import commit_clone, copy_version
 from tests.support.committing import SCHEMA, Table, file_names, fragment
 
 
@@ -286,8 +287,8 @@ SCENARIOS = {
     ),
     "branch deleted": Scenario(_with_branch, _delete_branch, _branch_state),
     "branch merged": Scenario(_with_two_sides, _merge, _branch_state, needs_listings=True),
-    "shallow clone": _cloned(shallow_clone),
-    "deep clone": _cloned(deep_clone),
+    "shallow clone": _cloned(partial(commit_clone, is_shallow=True)),
+    "deep clone": _cloned(copy_version),
     "V1 names migrated": Scenario(
         _v1, lambda table, _: migrate_manifest_paths_v2(table.root), _names, needs_listings=True
     ),

@@ -22,7 +22,7 @@ from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.ref_writer import TagWriter
-from lance_nb.writing.branch_writer import BranchWriter
+from lance_nb.writing.branching import BranchWriter
 from lance_nb.writing.cleanup import Cleanup, CleanupOptions
 from tests.support.committing import SCHEMA, Table, file_names, fragment
 from tests.support.faulty_store import LISTS, WRITES, Crash, Fault, Step

@@ -12,7 +12,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset.dataset import LanceDataset
 from lance_nb.indices import search as index_search
-from lance_nb.writing import merge_insert_join
+from lance_nb.writing import upsert_join
 
 NUM_ROWS = 240
 SCALE = float(os.environ.get("LANCE_NB_TEST_SCALE", "1"))
@@ -123,14 +123,14 @@ def test_an_upsert_reads_the_keys_that_an_index_names(monkeypatch: Any) -> None:
     ds.create_scalar_index("id", "BTREE")
     ds.insert(rows(500, 20))
     read = []
-    select = merge_insert_join.select_rows
+    select = upsert_join.select_rows
 
     def counted(*arguments: Any) -> Any:
         for part in select(*arguments):
             read.append(part.num_rows)
             yield part
 
-    monkeypatch.setattr(merge_insert_join, "select_rows", counted)
+    monkeypatch.setattr(upsert_join, "select_rows", counted)
     done = []
     merge = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     found = merge.execute(

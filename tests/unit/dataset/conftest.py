@@ -9,13 +9,12 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.session import base_paths
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Ref
 from tests.golden.copies import NAMES, copy_to_folder, copy_to_memory
-from tests.support.written_tables import ROWS, files, make, rows, uri
+from tests.support.written_tables import ROWS, as_another_process, files, make, rows, uri
 
-__all__ = ["ROWS", "files", "make", "rows", "uri"]
+__all__ = ["ROWS", "as_another_process", "files", "make", "rows", "uri"]
 
 
 @pytest.fixture(scope="session")
@@ -34,9 +33,3 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def at(stores: dict[str, Store]) -> Callable[[Ref | None], LanceDataset]:
     """Open a version of the history."""
     return lambda ref=None: lance_nb.dataset(stores["history"].uri, ref)
-
-
-@pytest.fixture
-def as_another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Forget which base paths this process put into datasets."""
-    return lambda: monkeypatch.setattr(base_paths, "_created", {})

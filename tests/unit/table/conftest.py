@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.session import base_paths
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Ref
 from lance_nb.table.snapshot import Snapshot
@@ -36,12 +35,6 @@ def history(stores: dict[str, Store]) -> Store:
 def at(history: Store) -> Callable[[Ref | None], Snapshot]:
     """Load a version of the history."""
     return lambda ref=None: snapshot_of(history, ref)
-
-
-@pytest.fixture
-def as_another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Forget which base paths this process put into datasets."""
-    return lambda: monkeypatch.setattr(base_paths, "_created", {})
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from lance_nb.table.refs import (
 )
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.ref_writer import TagWriter
-from lance_nb.writing.branch_writer import BranchWriter
+from lance_nb.writing.branching import BranchWriter
 from tests.golden.copies import copy_to_memory, refs
 from tests.golden.opening import WatchedStore
 

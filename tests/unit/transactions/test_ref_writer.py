@@ -33,7 +33,7 @@ from lance_nb.transactions.ref_writer import (
     ordered_tags,
     replace_record,
 )
-from lance_nb.writing.branch_writer import BranchWriter
+from lance_nb.writing.branching import BranchWriter
 from tests.support.committing import START_NS, Table
 from tests.support.faulty_store import Fault, FaultyStore, on
 

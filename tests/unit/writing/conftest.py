@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.support.written_tables import ROWS, files, make, rows, uri
+from tests.support.written_tables import ROWS, as_another_process, files, make, rows, uri
 
-__all__ = ["ROWS", "files", "make", "rows", "uri"]
+__all__ = ["ROWS", "as_another_process", "files", "make", "rows", "uri"]

@@ -22,13 +22,8 @@ from lance_nb.table.versions import load_latest, version_names
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.ref_writer import TagWriter
-from lance_nb.writing import branch_writer
-from lance_nb.writing.branch_writer import (
-    BranchDeletion,
-    BranchUsers,
-    BranchWriter,
-    users_of,
-)
+from lance_nb.writing import branching
+from lance_nb.writing.branching import BranchDeletion, BranchUsers, BranchWriter, users_of
 from tests.support.committing import Table, file_names
 from tests.support.faulty_store import LISTS, Crash, Fault, at, no_faults, on
 
@@ -523,7 +518,7 @@ def test_a_pin_that_a_commit_prunes_meanwhile_does_not_stop_a_deletion(
     table = _table()
     branches = _branches(table)
     branches.create("dev", Target(None, 2))
-    monkeypatch.setattr(branch_writer, "users_of", lambda *_: BranchUsers(pins=("merged-dev-2",)))
+    monkeypatch.setattr(branching, "users_of", lambda *_: BranchUsers(pins=("merged-dev-2",)))
     branches.delete("dev")
     assert refs.branch_names(table.inner) == []
 

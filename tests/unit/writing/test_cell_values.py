@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.writing.cell_values import given_values, hand_value
+from lance_nb.writing.editing import given_values, hand_value
 
 LOCAL = datetime(2024, 5, 1)  # noqa: DTZ001 - without a time zone
 BERLIN = pa.timestamp("us", "Europe/Berlin")

@@ -33,7 +33,7 @@ from lance_nb.transactions.external.synchronised_store import synchronised
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.ref_writer import TagWriter
-from lance_nb.writing.branch_writer import BranchWriter
+from lance_nb.writing.branching import BranchWriter
 from lance_nb.writing.cleanup import (
     Cleanup,
     CleanupCandidateFile,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -21,11 +22,12 @@ from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.delete import Delete
 from lance_nb.writing import cloning
-from lance_nb.writing.cloning import deep_clone, shallow_clone
+from lance_nb.writing.cloning import commit_clone, copy_version
 from tests.support.committing import Table, file_names
 from tests.support.faulty_store import Fault, FaultyStore, on
 
 DATA = bytes(range(256)) * 10
+shallow_clone = partial(commit_clone, is_shallow=True)
 
 
 def _source() -> Table:
@@ -60,7 +62,7 @@ def test_a_deep_clone_has_every_file_it_needs_and_no_other(monkeypatch):
     monkeypatch.setattr(cloning, "PIECE_BYTES", 1000)
     source, target = _source(), _target()
     seen = []
-    made = deep_clone(source.place, 2, target, source.options(), seen.append)
+    made = copy_version(source.place, 2, target, source.options(), seen.append)
     found = load_latest(target.root)
     assert made.manifest == found
     assert found.base_paths == ()
@@ -76,14 +78,14 @@ def test_a_deep_clone_of_a_shallow_clone_fetches_the_files_from_where_they_are()
     source, middle, target = _source(), _target(), _target()
     shallow_clone(source.place, 2, middle, source.options())
     with pytest.raises(InvalidInputError, match="allow_bases"):
-        deep_clone(middle, 2, target, source.options())
+        copy_version(middle, 2, target, source.options())
     allowed = CommitPlace.of(middle.root, allow_bases=(source.inner.uri,))
-    deep_clone(allowed, 2, target, source.options())
+    copy_version(allowed, 2, target, source.options())
     assert load_latest(target.root).base_paths == ()
     assert bytes(target.root.read("data/blobs.lance")) == DATA
 
 
-@pytest.mark.parametrize("clone", [shallow_clone, deep_clone])
+@pytest.mark.parametrize("clone", [shallow_clone, copy_version])
 def test_a_dataset_that_is_there_is_not_overwritten(clone):
     source, target = _source(), _source()
     before = {one.name: one.size_bytes for one in target.inner.list_recursive("")}
@@ -92,7 +94,7 @@ def test_a_dataset_that_is_there_is_not_overwritten(clone):
     assert {one.name: one.size_bytes for one in target.inner.list_recursive("")} == before
 
 
-@pytest.mark.parametrize("clone", [shallow_clone, deep_clone])
+@pytest.mark.parametrize("clone", [shallow_clone, copy_version])
 def test_a_version_that_is_not_there_is_reported(clone):
     source, target = _source(), _target()
     with pytest.raises(VersionNotFoundError):
@@ -105,9 +107,9 @@ def test_a_deep_clone_that_failed_is_no_dataset_and_can_be_repeated():
     inner = MemoryStore(uuid.uuid4().hex)
     failing = CommitPlace.of(FaultyStore(inner, on("create", "blobs", Fault.NO_SPACE)))
     with pytest.raises(StorageError):
-        deep_clone(source.place, 2, failing, source.options())
+        copy_version(source.place, 2, failing, source.options())
     assert inner.list_names("_versions") == []
-    assert deep_clone(source.place, 2, failing, source.options()).version == 2
+    assert copy_version(source.place, 2, failing, source.options()).version == 2
 
 
 def test_a_file_that_two_fragments_share_is_copied_once():
@@ -115,7 +117,7 @@ def test_a_file_that_two_fragments_share_is_copied_once():
     shared = Fragment(0, (DataFile("blobs.lance", (0, 1), (0, 1), 2, 2, 100),), 10)
     source.commit(source.transaction(2, Append((shared,))))
     seen = []
-    deep_clone(source.place, 3, target, source.options(), seen.append)
+    copy_version(source.place, 3, target, source.options(), seen.append)
     assert len(seen) == 3
 
 
@@ -140,7 +142,7 @@ def test_deletion_files_and_indices_are_copied_too():
     for name in ("page_data.lance", "deep/x.bin"):
         source.inner.write(f"_indices/{index.uuid}/{name}", name.encode())
 
-    deep_clone(source.place, 4, target, source.options())
+    copy_version(source.place, 4, target, source.options())
 
     for path in (
         deletion.location(fragment.id), f"_indices/{index.uuid}/page_data.lance",

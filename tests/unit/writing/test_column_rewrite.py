@@ -17,14 +17,9 @@ from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore, clear
 from lance_nb.storage.registry import open_store
 from lance_nb.transactions.schema_change import extend_schema, next_field_id
-from lance_nb.writing.column_rewrite import (
-    ColumnRewrite,
-    Touched,
-    rewrite_columns,
-    with_file,
-    write_columns,
-)
 from lance_nb.writing.fragment_writer import WriteOptions
+from lance_nb.writing.rewriting import Touched, rewrite_columns, with_file, write_columns
+from lance_nb.writing.staged import ColumnRewrite
 
 URI = "memory://column-rewrite.lance"
 

@@ -15,7 +15,7 @@ import lance_nb
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.storage.local_files import Mappings
-from lance_nb.writing.compaction_plan import (
+from lance_nb.writing.compaction import (
     CompactionMetrics,
     CompactionOptions,
     CompactionTask,
@@ -224,7 +224,7 @@ def test_metrics_add_up() -> None:
 
 
 def test_when_it_goes_wrong_no_file_remains(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lance_nb.writing import compaction_plan as compaction
+    from lance_nb.writing import compaction
 
     def stopped(*_args: Any) -> bytes:
         raise KeyboardInterrupt

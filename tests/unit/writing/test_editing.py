@@ -19,8 +19,8 @@ from lance_nb.errors import (
     NotSupportedError,
 )
 from lance_nb.transactions.operations.update import Update
-from lance_nb.writing import cell_edits
-from lance_nb.writing.cell_edits import CellEdits, carried_over
+from lance_nb.writing import editing
+from lance_nb.writing.editing import CellEdits, carried_over
 
 STABLE = pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 
@@ -289,7 +289,7 @@ def test_rows_are_not_looked_for_among_too_many(
     ds.checkout_version(1).optimize.compact_files()
     for name, most in (("REPLACED_MAX", 39), ("_ALIKE_MAX", 0)):
         with monkeypatch.context() as patched:
-            patched.setattr(cell_edits, name, most)
+            patched.setattr(editing, name, most)
             with pytest.raises(CommitConflictError, match="written again"):
                 ds.edit({rows[3]: {"size": 9.5}})
 

@@ -11,8 +11,8 @@ from lance_nb.errors import NotSupportedError, RetryableCommitConflictError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_reuse import REUSE_INDEX, MovedGroup, address_map, moves
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.writing.compaction_plan import Rewritten
-from lance_nb.writing.fragment_reuse import recorded_groups, unneeded_entries, with_record
+from lance_nb.writing.compaction import Rewritten, recorded_groups, with_record
+from lance_nb.writing.indexing import unneeded_entries
 from tests.support.versions import FIRST, SECOND, THIRD, deleted, details, index, new_fragment
 
 

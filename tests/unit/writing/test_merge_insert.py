@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -18,10 +19,12 @@ from lance_nb.format.fragment import InlineSequence
 from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.writing import merge_insert_join, upserting
+from lance_nb.writing import upsert_join
 from lance_nb.writing.committing import commit_staged
 from lance_nb.writing.fragment_writer import WriteOptions
-from lance_nb.writing.merge_insert import (
+from lance_nb.writing.staged import MergePlan, combine
+from lance_nb.writing.upsert_source import MergeClauses, SourceRows, WhenMatched
+from lance_nb.writing.upserting import (
     plan_bucket,
     plan_fragments,
     plan_inserts,
@@ -30,9 +33,6 @@ from lance_nb.writing.merge_insert import (
     windows_of,
     without_rows,
 )
-from lance_nb.writing.merge_insert_plan import MergeClauses, MergePlan, WhenMatched
-from lance_nb.writing.merge_insert_source import SourceRows
-from lance_nb.writing.staged import combine
 from lance_nb.writing.writing import WriteRequest
 
 _NUMBERS = count()
@@ -134,7 +134,7 @@ def test_progress_counts_rows_as_windows_are_looked_up(
     monkeypatch: pytest.MonkeyPatch, together: int, expected: list[int]
 ) -> None:
     """At least as many rows together as the source has: 4; its rows count as well, at the end."""
-    monkeypatch.setattr(merge_insert_join, "_TOGETHER_ROWS", together)
+    monkeypatch.setattr(upsert_join, "_TOGETHER_ROWS", together)
     seen: list[tuple[int, int]] = []
 
     found = plan(snapshot_of(TARGET), SOURCE, UPSERT, progress=lambda *one: seen.append(one))
@@ -327,7 +327,7 @@ def test_two_rows_for_one_are_refused(tmp_path, form: Any) -> None:
 
 def test_columns_alone_are_united_too(tmp_path) -> None:
     target = dataset(tmp_path, "rows.lance")
-    clauses = upserting.with_clause(
+    clauses = replace(
         CLAUSES["conditional"](target.merge_insert("id"))._clauses,
         write_mode="rewrite_columns", condition=None,
     )  # fmt: skip

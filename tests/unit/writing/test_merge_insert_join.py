@@ -13,9 +13,9 @@ import pytest
 import lance_nb
 from lance_nb.errors import NotSupportedError, PredicateError
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.writing import merge_insert_join
-from lance_nb.writing.merge_insert_join import KeyNumbers, MatchCondition, Matches
-from lance_nb.writing.merge_insert_source import SourceRows
+from lance_nb.writing import upsert_join
+from lance_nb.writing.upsert_join import KeyNumbers, MatchCondition, Matches
+from lance_nb.writing.upsert_source import SourceRows
 
 NAN = float("nan")
 
@@ -203,7 +203,7 @@ def test_pairs_pass_by_the_values_of_both_sides(
     expected: list[tuple[int, int]],
     window: int,
 ) -> None:
-    monkeypatch.setattr(merge_insert_join, "_WINDOW_ROWS", window)
+    monkeypatch.setattr(upsert_join, "_WINDOW_ROWS", window)
     assert passing(snapshot, text) == expected
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from lance_nb.errors import MergeInsertError, SchemaMismatchError
 from lance_nb.format.schema import Schema
-from lance_nb.writing.merge_insert_plan import (
+from lance_nb.writing.upsert_source import (
     MergeClauses,
     WhenMatched,
     check_clauses,

@@ -13,7 +13,7 @@ import pytest
 
 import lance_nb
 from lance_nb.table.blob_copies import BlobCopies
-from lance_nb.writing.merge_insert_source import RowMaker, SourceRows, windows
+from lance_nb.writing.upsert_source import RowMaker, SourceRows, windows
 
 TABLE = pa.table({"id": range(1000), "name": [f"n{i}" if i % 5 else None for i in range(1000)]})
 ROWS = np.array([999, 0, 500, 500, 3], np.int64)

@@ -12,16 +12,9 @@ import pytest
 import lance_nb
 from lance_nb.errors import RefConflictError
 from lance_nb.format.refs import Branch
-from lance_nb.session import base_paths
 from lance_nb.transactions.commit_options import CommitPlace
-from lance_nb.writing.moved_bases import moved_branches, repair_moved
+from lance_nb.writing.cloning import find_moved_branches, repair_moved
 from tests.support.moved_datasets import LINES, at, contents, ids, relocate, repair, rows, write
-
-
-@pytest.fixture
-def as_another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Forget which base paths this process put into datasets."""
-    return lambda: monkeypatch.setattr(base_paths, "_created", {})
 
 
 @pytest.fixture(params=["moved", "copied"])
@@ -115,16 +108,16 @@ def test_a_dataset_that_was_not_moved_needs_no_repair(tmp_path: Path):
 
 
 def test_a_repair_meets_a_commit_in_between(place: Path, monkeypatch: pytest.MonkeyPatch):
-    from lance_nb.writing import moved_bases
+    from lance_nb.writing import cloning
 
-    real, left = moved_bases.commit, [at(place, "dev")]
+    real, left = cloning.commit, [at(place, "dev")]
 
     def overtaken(*arguments: Any) -> Any:
         if left:
             left.pop().insert(rows(99))
         return real(*arguments)
 
-    monkeypatch.setattr(moved_bases, "commit", overtaken)
+    monkeypatch.setattr(cloning, "commit", overtaken)
     repair(place)
     assert ids(at(place, "dev")) == [2, 3, 10, 99]
     assert {one.path for one in at(place, "dev").base_paths().values()} == {str(place)}
@@ -134,6 +127,6 @@ def test_an_unfinished_branch_is_passed_over(place: Path):
     record = Branch(None, 1, ((1, "0" * 32),))
     (place / "_refs" / "branches" / "half.json").write_bytes(record.to_bytes())
     root = lance_nb.dataset(place).opened[0].root
-    found = moved_branches(root, lambda branch: CommitPlace.of(root, branch))
+    found = find_moved_branches(root, lambda branch: CommitPlace.of(root, branch))
     assert "half" not in {one.branch for one in found}
     assert repair_moved(CommitPlace.of(root, "half")) is None

@@ -6,20 +6,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lance_nb.writing import repair_plan
-from lance_nb.writing.repair_plan import HINT, MOVED, QUARANTINE, RepairStep
+from lance_nb.writing import repair
+from lance_nb.writing.repair import HINT, MOVED, SET_ASIDE, RepairStep
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def held(*seconds: int | None, kind: str = QUARANTINE, held_back: str = "") -> str:
+def held(*seconds: int | None, kind: str = SET_ASIDE, held_back: str = "") -> str:
     state = {
         str(at): (1, None if one is None else NOW - timedelta(seconds=one))
         for at, one in enumerate(seconds)
     }
     step = RepairStep(kind, "what", "why", held_back=held_back)
-    return repair_plan._held_back(step, state, NOW, HOUR)
+    return repair._held_back(step, state, NOW, HOUR)
 
 
 def test_steps_on_files_that_changed_lately_wait() -> None:
@@ -33,8 +33,8 @@ def test_steps_on_files_that_changed_lately_wait() -> None:
 
 def test_nothing_waits_when_nobody_writes_even_if_the_clock_of_the_store_is_ahead() -> None:
     state = {"a": (1, NOW + HOUR), "b": (1, None)}
-    step = RepairStep(QUARANTINE, "what", "why")
-    assert repair_plan._held_back(step, state, NOW, timedelta(0)) == ""
+    step = RepairStep(SET_ASIDE, "what", "why")
+    assert repair._held_back(step, state, NOW, timedelta(0)) == ""
 
 
 def test_hints_and_base_paths_do_not_wait_and_a_reason_stays() -> None:
@@ -46,10 +46,10 @@ def test_hints_and_base_paths_do_not_wait_and_a_reason_stays() -> None:
     ("seconds", "words"), [(3600, "1 h"), (7200, "2 h"), (90, "90 s"), (3601, "3601 s"), (0, "0 h")]
 )
 def test_ages_are_reported_in_hours_or_seconds(seconds: int, words: str) -> None:
-    assert repair_plan._words(timedelta(seconds=seconds)) == words
+    assert repair._words(timedelta(seconds=seconds)) == words
 
 
 def test_a_step_prints_its_files_and_why_it_waits() -> None:
-    step = RepairStep(QUARANTINE, "what", "why", files=("a", "b"), held_back="later")
+    step = RepairStep(SET_ASIDE, "what", "why", files=("a", "b"), held_back="later")
     expected = "quarantine: what\n  because why\n  file a\n  file b\n  held back: later"
     assert str(step) == expected

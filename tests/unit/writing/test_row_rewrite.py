@@ -18,10 +18,8 @@ from lance_nb.table.filtered_scan import RowChoice
 from lance_nb.table.predicate import compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.writing.column_rewrite import ColumnRewrite
 from lance_nb.writing.fragment_writer import WriteOptions
-from lance_nb.writing.row_rewrite import (
-    RowRewrite,
+from lance_nb.writing.rewriting import (
     cast,
     check_updates,
     columns_are_cheaper,
@@ -32,7 +30,7 @@ from lance_nb.writing.row_rewrite import (
     updated_part,
     with_row_ids,
 )
-from lance_nb.writing.staged import combine
+from lance_nb.writing.staged import ColumnRewrite, RowRewrite, combine
 
 _NUMBERS = count()
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
@@ -145,8 +143,8 @@ def test_new_fragments_bring_the_ids_of_their_rows(rows_per_file: int) -> None:
 
 def test_without_rows_there_are_no_ids() -> None:
     assert list(with_row_ids([], [])) == []
-    (empty,) = with_row_ids([Fragment(0, (), 0)], [])
-    assert isinstance(empty.row_ids, InlineSequence)
+    (new,) = with_row_ids([Fragment(0, (), 3)], [])
+    assert new.row_ids is None
 
 
 @pytest.mark.parametrize("stable", [False, True])
@@ -189,7 +187,7 @@ def test_found_rows_are_physical_offsets() -> None:
 
 
 def test_rows_are_cut_into_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lance_nb.writing.row_rewrite.window_rows", lambda *_: 2)
+    monkeypatch.setattr("lance_nb.writing.rewriting.window_rows", lambda *_: 2)
     made = written()
     plan, told = rewrite(made, {"id": "-n"}, "n != 0", found=True)
     assert told == [2, 1, 2, 2, 1, 2]
@@ -334,7 +332,7 @@ def test_payloads_are_written_as_columns_too(version: str) -> None:
 
 
 def test_windows_are_cut_where_payloads_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lance_nb.writing.row_rewrite.payload_rows", lambda *_: 2)
+    monkeypatch.setattr("lance_nb.writing.rewriting.payload_rows", lambda *_: 2)
     made = blobs("2.2")
     plan, told = rewrite(made, {"n": "length(b) * 100"}, None)
     assert told == [2, 2, 2]
@@ -342,7 +340,7 @@ def test_windows_are_cut_where_payloads_are_read(monkeypatch: pytest.MonkeyPatch
 
 
 def test_narrow_columns_of_many_rows_are_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lance_nb.writing.row_rewrite.SAVED_BYTES_MIN", 0)
+    monkeypatch.setattr("lance_nb.writing.rewriting.SAVED_BYTES_MIN", 0)
     table = pa.table({"id": range(1000), "text": [f"{n:0100}" for n in range(1000)]})
     _, snapshot = lance_nb.write_dataset(table, "memory://rewrite-cost.lance").opened
     schema = snapshot.manifest.schema
@@ -352,5 +350,5 @@ def test_narrow_columns_of_many_rows_are_cheaper(monkeypatch: pytest.MonkeyPatch
     assert not columns_are_cheaper(snapshot, [(fragment, 10)], narrow)
     assert not columns_are_cheaper(snapshot, [(fragment, 500)], broad)
     assert not columns_are_cheaper(snapshot, [], narrow)
-    monkeypatch.setattr("lance_nb.writing.row_rewrite.SAVED_BYTES_MIN", 1 << 30)
+    monkeypatch.setattr("lance_nb.writing.rewriting.SAVED_BYTES_MIN", 1 << 30)
     assert not columns_are_cheaper(snapshot, [(fragment, 1000)], narrow)

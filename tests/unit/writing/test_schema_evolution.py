@@ -16,8 +16,7 @@ from lance_nb.errors import (
     SchemaMismatchError,
 )
 from lance_nb.transactions.schema_change import Alteration
-from lance_nb.writing.column_values import partners
-from lance_nb.writing.schema_evolution import look
+from lance_nb.writing.schema_evolution import look, partners
 
 
 def test_a_cast_names_the_columns_to_write_and_their_new_ids(make):

@@ -23,27 +23,25 @@ from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.delete import Delete
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.operations.update import Update, UpdateMode
-from lance_nb.writing.column_rewrite import ColumnRewrite
-from lance_nb.writing.deletion_plan import (
-    DeletionPlan,
-    plan_deletion,
-    plan_offsets,
-    united_deletions,
-)
+from lance_nb.writing.deleting import plan_deletion, plan_offsets
 from lance_nb.writing.fragment_writer import WriteOptions
-from lance_nb.writing.merge_insert import plan_merge
-from lance_nb.writing.merge_insert_plan import MergeClauses, MergePlan, WhenMatched
-from lance_nb.writing.merge_insert_source import SourceRows
-from lance_nb.writing.row_rewrite import RowRewrite, find_rows, rewrite_rows, rewrite_values
+from lance_nb.writing.rewriting import find_rows, rewrite_rows, rewrite_values
 from lance_nb.writing.staged import (
     Addition,
+    ColumnRewrite,
+    DeletionPlan,
     Edit,
+    MergePlan,
     Replacement,
+    RowRewrite,
     StagedWrite,
     columns_of,
     combine,
     files_of,
+    united_deletions,
 )
+from lance_nb.writing.upsert_source import MergeClauses, SourceRows, WhenMatched
+from lance_nb.writing.upserting import plan_merge
 from tests.support.sample_operations import LOG
 from tests.support.versions import new_fragment
 

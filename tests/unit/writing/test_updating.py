@@ -225,7 +225,7 @@ def test_small_datasets_move_rows_unless_asked_otherwise(uri):
 
 @pytest.mark.parametrize(("where", "by_columns"), [("id % 2 = 0", True), ("id = 1", False)])
 def test_the_cheaper_way_is_taken(uri, monkeypatch, where, by_columns):
-    monkeypatch.setattr("lance_nb.writing.row_rewrite.SAVED_BYTES_MIN", 0)
+    monkeypatch.setattr("lance_nb.writing.rewriting.SAVED_BYTES_MIN", 0)
     monkeypatch.setattr(updating, "SAVED_BYTES_MIN", 0)
     made = wide(uri)
     expected = made.to_table(["x"], filter=f"NOT ({where})").num_rows

@@ -337,7 +337,7 @@ def test_a_source_beyond_memory_goes_through_a_file(make, monkeypatch, tmp_path)
 
 
 def test_auto_takes_columns_where_they_are_cheaper(uri, monkeypatch):
-    monkeypatch.setattr("lance_nb.writing.row_rewrite.SAVED_BYTES_MIN", 0)
+    monkeypatch.setattr("lance_nb.writing.rewriting.SAVED_BYTES_MIN", 0)
     wide = pa.table({"id": range(100), "a": [1.5] * 100, "text": [f"{n:0200}" for n in range(100)]})
     made = lance_nb.write_dataset(wide, uri)
     part = pa.table({"id": range(60), "a": [2.5] * 60})

@@ -13,7 +13,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.writing.fragment_writer import WriteOptions, write_fragments
-from lance_nb.writing.write_progress import (
+from lance_nb.writing.progress import (
     FileSystemFragmentWriteProgress,
     FragmentWriteProgress,
     NumberedProgress,

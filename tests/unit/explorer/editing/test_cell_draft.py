@@ -24,7 +24,7 @@ from lance_nb.explorer.stage.card import COMMITTED, FAILED, PLANNED, READY, Prog
 from lance_nb.explorer.stage.card_view import card_json, conflict_lines
 from lance_nb.explorer.stage.staging_area import StagingArea
 from lance_nb.merging.choices import CellChoice
-from lance_nb.writing.cell_values import hand_value
+from lance_nb.writing.editing import hand_value
 
 
 def price(value: float | None) -> pa.Scalar:

@@ -17,7 +17,7 @@ from lance_nb.explorer.refs.ref_preview import (
     undo_of_tag,
 )
 from lance_nb.table.refs import Target
-from lance_nb.writing.branch_writer import BranchDeletion, BranchUsers
+from lance_nb.writing.branching import BranchDeletion, BranchUsers
 from tests.support.explorer_samples import branch, tag
 from tests.support.fake_dataset import small_dataset
 

@@ -1,18 +1,28 @@
-"""Rows with new values: written again at the end of the dataset, deleted where they were.
+"""Rows with new values: written again at the end of the dataset, or some columns of all rows anew.
 
-Matching rows are read in windows, the columns that change are computed, and the rows stream into
-new data files. With stable row ids the new fragments have the ids of their rows. Payloads of blobs
-that stay the same are copied from file to file.
+Rows: matching rows are read in windows, the columns that change are computed, and the rows stream
+into new data files; they are deleted where they were. With stable row ids the new fragments have
+the ids of their rows. Payloads of blobs that stay the same are copied from file to file.
+
+Columns: one more data file per fragment, rows stay where they are. The file has a row for every
+physical row of the fragment, deleted ones included: of an updated column, the values are read, the
+new ones put in their places, and all written. Columns that the file replaces become tombstones
+(field id -2) in the files that hold them now; a file of tombstones only is no longer listed. Row
+addresses and deletions stay, so that indices on other columns stay whole; indices on these columns
+no longer cover the fragments.
 
 ``columns_are_cheaper`` estimates which is cheaper: writing rows anew, or some columns of all rows.
 Whole rows cost the width of a row for every row that changes, columns their own width for every row
 of the fragments; both are read and written. Widths are those of the stored columns of one fragment,
 payloads of blobs included.
 
-Limits: memory holds one window. The estimate is from one fragment and leaves out what moved rows
-cost later reads (deletions, small fragments, rows that no index covers).
-Source: message ``Transaction.Update`` of lance.table, mode REWRITE_ROWS; ``LanceDataset.update`` of
-pylance 14.0.2.
+Limits: memory holds one window. All rows of a column file come from one stream, in physical order;
+an update of columns costs those of whole fragments, however few rows change. The estimate is from
+one fragment and leaves out what moved rows cost later reads (deletions, small fragments, rows that
+no index covers).
+Source: messages ``DataFile``, ``DataFragment`` and ``Transaction.Update`` (modes
+REWRITE_ROWS and REWRITE_COLUMNS) of lance.table; ``update``, ``merge_columns``, ``update_columns``
+and ``write_mode`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
@@ -24,29 +34,156 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
-from lance_nb.arrow_casts import with_items
-from lance_nb.encodings.arrow_parts import one_array
-from lance_nb.encodings.kernels.memory import to_integers
+from lance_nb.arrow_casts import cast_array, with_items
+from lance_nb.encodings.arrow_parts import one_array, taken_rows
+from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import from_integers, to_integers
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, PredicateError
+from lance_nb.file.fitting import fit
 from lance_nb.format.blob_fields import holds_blobs, is_blob
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import Fragment, RowIdMeta
+from lance_nb.format.field import Field
+from lance_nb.format.fragment import DataFile, Fragment, RowIdMeta
 from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.format.schema import Schema
+from lance_nb.storage.base import Store
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.blob_scan import rows_with_payloads
 from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.data_statistics import payload_bytes, payload_rows
 from lance_nb.table.filtered_scan import RowChoice, Selected, quoted, select_rows, selected_table
-from lance_nb.table.fragment_reader import columns_of, open_file
+from lance_nb.table.fragment_reader import columns_of, confirmed_rows, open_file
 from lance_nb.table.projection import ROW_ID, Projection, project
 from lance_nb.table.scan import row_addresses, window_rows
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.operations.data_replacement import with_columns_in
 from lance_nb.value_classes import dataclass
-from lance_nb.writing.column_rewrite import ColumnRewrite, Touched, rewrite_columns
-from lance_nb.writing.deletion_plan import DeletionPlan, deletion_of
-from lance_nb.writing.fragment_writer import FragmentWriter, WriteOptions, copying
+from lance_nb.writing.deleting import deletion_of
+from lance_nb.writing.fragment_writer import FragmentWriter, UncommittedFiles, WriteOptions, copying
+from lance_nb.writing.staged import ColumnRewrite, DeletionPlan, RowRewrite
+
+_ONE_FILE = 1 << 62
+
+
+def write_columns(
+    home: Store,
+    fragment: Fragment,
+    part: Schema,
+    batches: Iterable[pa.RecordBatch],
+    options: WriteOptions,
+) -> Fragment:
+    """Write columns for all physical rows of a fragment; return the fragment with the new file.
+
+    ``part`` are the columns with their field ids: new ones, or ones that are replaced. Raises
+    InvalidInputError when the rows are not as many as the fragment has; nothing remains then.
+    """
+    alone = replace(options, max_rows_per_file=_ONE_FILE, max_bytes_per_file=_ONE_FILE, places=())
+    with FragmentWriter(part, home, alone) as writer:
+        count = 0
+        for batch in batches:
+            count += batch.num_rows
+            if count > fragment.physical_rows:
+                break
+            writer.write(batch)
+        if count != fragment.physical_rows:
+            raise InvalidInputError(
+                f"fragment {fragment.id} has {fragment.physical_rows} physical rows: the new "
+                f"columns have {'more' if count > fragment.physical_rows else count}"
+            )
+        written = writer.finish()
+    new_file = written[0].files[0] if written else None
+    return with_file(fragment, new_file, part.fields)
+
+
+def with_file(fragment: Fragment, new_file: DataFile | None, fields: Iterable[Field]) -> Fragment:
+    """Return the fragment with one more file, which holds ``fields`` from now on."""
+    if new_file is None:
+        return fragment
+    return with_columns_in(
+        fragment, new_file, (nested.id for top in fields for nested in top.walk())
+    )
+
+
+Touched = tuple[Fragment, Ints]
+"""A fragment and the physical offsets of the rows that change in it, ascending."""
+NewValues = Callable[[Fragment, int, int], pa.Table]
+"""Gives the new values of some of a fragment's changing rows, counted from its first one."""
+
+
+def rewrite_columns(
+    snapshot: Snapshot,
+    part: Schema,
+    touched: Iterable[Touched],
+    values: NewValues,
+    options: WriteOptions,
+    *,
+    copies: BlobCopies | None = None,
+) -> ColumnRewrite:
+    """Write the columns of ``part`` anew for every fragment that has rows that change.
+
+    ``copies``: what ``values`` refer to, if there are stored blobs among them.
+    Raises CorruptFileError, SchemaMismatchError, StorageError; no file remains then.
+    """
+    home = snapshot.locations.home
+    columns = project(snapshot.manifest.schema, [quoted([field.name]) for field in part])
+    copies = BlobCopies(snapshot) if copies is None else copies
+    options = copying(options, copies)
+    records = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
+    changed: list[Fragment] = []
+    offsets: dict[int, bytes] = {}
+    num_rows = 0
+    with UncommittedFiles(home) as files:
+        for fragment, rows in touched:
+            batches = _rewritten_batches(snapshot, columns, (fragment, rows), values, copies)
+            changed.append(write_columns(home, fragment, part, batches, options))
+            files.add(changed[-1].files[-1:])
+            num_rows += rows.size
+            if records:
+                offsets[fragment.id] = BitMap(rows.astype(np.uint32)).serialize()
+    fields = tuple(field.id for field in part.walk())
+    return ColumnRewrite(tuple(changed), fields, num_rows, offsets)
+
+
+def _rewritten_batches(
+    snapshot: Snapshot,
+    columns: Projection,
+    touched: Touched,
+    values: NewValues,
+    copies: BlobCopies,
+) -> Iterator[pa.RecordBatch]:
+    fragment, rows = touched
+    step = window_rows(snapshot, columns, fragment)
+    for start in range(0, confirmed_rows(snapshot, fragment), step):
+        stop = min(start + step, confirmed_rows(snapshot, fragment))
+        first, last = (int(edge) for edge in np.searchsorted(rows, (start, stop)))
+        physical = np.arange(start, stop, dtype=np.int64)
+        if last - first == stop - start:
+            yield from values(fragment, first, last).to_batches()
+            continue
+        old = selected_table(snapshot, columns, Selected(fragment, physical, physical, {}))
+        old = copies.table(old, row_addresses(fragment, physical))
+        if first < last:
+            place = physical - start
+            place[rows[first:last] - start] = np.arange(last - first) + old.num_rows
+            new = _like(values(fragment, first, last), old.schema, snapshot.manifest.schema)
+            old = taken_rows(pa.concat_tables([old, new]), from_integers(place))
+        yield from old.to_batches()
+
+
+def _like(new: pa.Table, target_schema: pa.Schema, schema: Schema) -> pa.Table:
+    """Return new values in the form of the old ones: bytes of blobs beside stored payloads."""
+    arrays = []
+    for field in target_schema:
+        values = new.column(field.name)
+        stored = schema.field(quoted([field.name]))
+        if holds_blobs(stored):
+            arrays.append(fit(values.combine_chunks(), stored, field.type))
+        else:
+            arrays.append(cast_array(values, field.type))
+    return pa.Table.from_arrays(arrays, schema=target_schema)
+
 
 SAVED_BYTES_MIN = 4 * 1024 * 1024
 """What columns must save: below, rows are rewritten, as pylance does."""
@@ -84,23 +221,6 @@ def _widths(snapshot: Snapshot, fragment: Fragment, part: Schema) -> tuple[float
 
 
 Updates = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class RowRewrite:
-    """Rows that move: where they are deleted, and the fragments that hold them with new values.
-
-    ``fields`` are the ids of the fields that got new values.
-    """
-
-    deletion: DeletionPlan
-    fragments: tuple[Fragment, ...]
-    fields: tuple[int, ...]
-
-    @property
-    def num_rows(self) -> int:
-        """Rows that change."""
-        return self.deletion.num_rows
 
 
 def _no_progress(num_rows: int) -> None:
@@ -361,12 +481,18 @@ def _check_integers(values: pa.Array, type_: pa.DataType) -> None:
                 _check_integers(child, type_.field(place).type)
 
 
-def with_row_ids(fragments: list[Fragment], ids: list[np.ndarray]) -> Iterator[Fragment]:
-    """Give fragments the stable ids of their rows, which are in the order of the rows."""
-    row_ids = np.concatenate(ids) if ids else np.zeros(0, np.uint64)
+def with_row_ids(fragments: Sequence[Fragment], ids: Sequence[np.ndarray]) -> Iterator[Fragment]:
+    """Give rows their stable ids, which are in the order of the rows.
+
+    Rows behind those that have ids are new: they get theirs at the commit.
+    """
+    row_ids = np.concatenate([np.zeros(0, np.uint64), *ids])
     start = 0
     for fragment in fragments:
         mine = row_ids[start : start + fragment.physical_rows].astype(np.uint64)
+        start += fragment.physical_rows
+        if not mine.size:
+            yield fragment
+            continue
         sequence = RowIdSegments.from_numpy(mine)
         yield replace(fragment, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
-        start += fragment.physical_rows

@@ -1,25 +1,4 @@
-"""The join of an upsert: which rows of the target match which rows of the source by key.
-
-Every distinct key of the source becomes a number. Each column of a key is numbered by Arrow's hash
-tables, integers of a narrow range by a plain table; several columns are then numbered together. A
-target row has the number of its key, or -1: no partner. No value is touched by Python. A key with a
-null in it equals nothing, nulls included; inside of a struct or vector, nulls equal each other. NaN
-equals NaN, 0.0 and -0.0 differ.
-
-Of the target only the key columns are read, in windows, fragment by fragment. Windows of small
-fragments are looked up together, because a look-up costs the size of the source as well. Where an
-index on a key column knows the rows of up to ``INDEXED_KEYS_MAX`` keys, only these are read.
-
-A condition on matched pairs is SQL over ``source.column`` and ``target.column``. A column that only
-the target has may be named without its side; ``_rowid`` and ``_rowaddr`` are the target's. The
-condition's columns are read for matched rows only.
-
-Limits: memory holds the source's distinct keys, one number per source row, two per match, one per
-row that is deleted, and one window of rows or pairs.
-Not supported: keys with lists in them.
-Source: joins, ``MergeInsertBuilder`` and ``when_matched_update_all(condition)`` of pylance 14.0.2,
-measured type by type.
-"""
+"""TODO."""
 
 from __future__ import annotations
 
@@ -58,8 +37,7 @@ from lance_nb.table.projection import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, project,
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
-from lance_nb.writing.merge_insert_plan import MergeClauses, WhenMatched
-from lance_nb.writing.merge_insert_source import SourceRows
+from lance_nb.writing.upsert_source import MergeClauses, SourceRows, WhenMatched
 
 _TABLE_SIZE_MAX = 1 << 24
 _DENSE = 16
@@ -68,13 +46,14 @@ _TOGETHER_ROWS = 1 << 17
 _WINDOW_ROWS = 1 << 16
 _BLOCK_ROWS = 1 << 14
 INDEXED_KEYS_MAX = 10_000
+
+
 # Types whose equal values are the same for filters and for keys: not so NaN and 0.0.
 _INDEXED = (
     pt.is_integer, pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary, pt.is_date,
     pt.is_timestamp,
 )  # fmt: skip
 _ROW_FIELDS = [pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64())]
-
 Path = tuple[str, ...]
 NOTHING: Ints = np.zeros(0, np.int64)
 
@@ -449,6 +428,7 @@ def _split(
 
 
 SOURCE, TARGET = "source", "target"
+
 
 # --- the condition on matched pairs ---------------------------------------------------------------
 

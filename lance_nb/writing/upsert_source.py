@@ -1,4 +1,4 @@
-"""The rows of an upsert: of its source, and as they are written.
+"""What an upsert is given: its clauses and the rows of its source; rows as they are written.
 
 A source may be a stream that cannot be read again, while an upsert needs its keys first, then its
 rows in the order of the target, and all of it once more after a conflict. What does not fit into
@@ -8,7 +8,7 @@ A matched row that is written keeps the target's value of every column (and of e
 struct) that the source does not have; an inserted row gets null there.
 
 Limits: keys stay in memory. A table that the caller holds is not copied.
-Source: ``MergeInsertBuilder.execute`` of pylance 14.0.2, which spills such sources too; its partial
+Source: ``MergeInsertBuilder`` of pylance 14.0.2, which spills such sources too; its partial
 sources.
 """
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
@@ -29,18 +30,98 @@ from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.arrow_parts import one_array, taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
-from lance_nb.errors import SchemaMismatchError
+from lance_nb.errors import MergeInsertError, NotSupportedError, SchemaMismatchError
 from lance_nb.format.blob_fields import holds_blobs, is_blob
 from lance_nb.format.fragment import Fragment
+from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.schema import Field, Schema
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.filtered_scan import Selected, quoted, selected_table
+from lance_nb.table.predicate import Filter
 from lance_nb.table.projection import Projection, project
 from lance_nb.table.scan import row_addresses
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.input_schema import writable_part
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.fragment_writer import joined_batches
+
+WRITE_MODES = ("auto", "rewrite_rows", "rewrite_columns")
+
+
+class WhenMatched(Enum):
+    """What becomes of target rows that have a partner; the value is the name in plans."""
+
+    KEEP = "DoNothing"
+    UPDATE = "UpdateAll"
+    DELETE = "Delete"
+    FAIL = "Fail"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClauses:
+    """What an upsert does. ``unmatched`` rows are target rows without a partner.
+
+    ``on`` are the columns of the key, ``key`` the unenforced primary key if it is the same columns.
+    ``logs`` are write-ahead logs that the source comes from. ``bases`` (or ``all_bases``) are base
+    paths that new rows go to, in turn. ``file_version`` names that of new files.
+    """
+
+    on: tuple[str, ...]
+    key: tuple[str, ...] = ()
+    matched: WhenMatched = WhenMatched.KEEP
+    condition: str | None = None
+    inserts: bool = False
+    deletes_unmatched: bool = False
+    unmatched_filter: Filter | None = None
+    write_mode: str = "auto"
+    logs: tuple[MergedLog, ...] = ()
+    bases: tuple[str, ...] = ()
+    all_bases: bool | None = None
+    file_version: str | None = None
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether no row can change."""
+        return self.matched is WhenMatched.KEEP and not (self.inserts or self.deletes_unmatched)
+
+
+def check_clauses(clauses: MergeClauses, source: pa.Schema, schema: Schema) -> None:
+    """Check that a source of this schema can be merged.
+
+    Raises SchemaMismatchError, MergeInsertError, NotSupportedError.
+    """
+    check_keys(source, clauses.on)
+    for field in schema.fields:
+        if field.name in clauses.on and holds_blobs(field):
+            raise NotSupportedError(
+                f"the key {field.name!r} holds blobs: rows are not matched by their bytes"
+            )
+    check_schema(source, schema, inserts=clauses.inserts)
+    if clauses.write_mode == "rewrite_columns":
+        obstacles = column_obstacles(clauses, source, schema)
+        if obstacles:
+            raise MergeInsertError(
+                "write_mode('rewrite_columns') cannot express this: "
+                + "; ".join(obstacles)
+                + ". Use 'auto' or 'rewrite_rows'"
+            )
+
+
+def column_obstacles(clauses: MergeClauses, source: pa.Schema, schema: Schema) -> list[str]:
+    """Say why columns of matched rows cannot be rewritten alone."""
+    obstacles = []
+    if clauses.matched is not WhenMatched.UPDATE:
+        obstacles.append("matched rows are not updated")
+    if clauses.inserts:
+        obstacles.append("rows are inserted")
+    if clauses.deletes_unmatched:
+        obstacles.append("rows that are not matched are deleted")
+    if set(schema.names) <= set(source.names):
+        obstacles.append("the source has every column of the dataset")
+    if set(source.names) <= set(clauses.on):
+        obstacles.append("the source has no column besides the key")
+    return obstacles
+
 
 MEMORY_BYTES = 256 * 1024 * 1024
 _RUN_ROWS = 64 * 1024
