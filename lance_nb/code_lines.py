@@ -118,7 +118,7 @@ def literal(value: object) -> str:
     raise InternalError(f"a value of type {type(value).__name__} cannot be written as a constant")
 
 
-_ESCAPES = INVISIBLE  # what repr leaves although nobody sees it, such as U+3164
+_ESCAPES = INVISIBLE  # invisible characters that repr leaves, such as U+3164
 
 
 def _python_escape(match: re.Match[str]) -> str:

@@ -32,7 +32,7 @@
     │   └── ExpectationFailedError                 mend the data, or change the expectation
     ├── CommitStateUnknownError (OSError)          it may have landed: look first, keep the files
     ├── StorageError (OSError)                     network, permissions; may pass by itself
-    ├── CancelledError                             somebody asked for it to end
+    ├── CancelledError                             it was cancelled
     │   └── RunCancelledError                      tasks were done, nothing was committed
     ├── SideEffectWarning (UserWarning)            a warning, unless a filter makes it an error
     └── InternalError                              a broken invariant of ours: report it

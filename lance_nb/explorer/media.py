@@ -152,7 +152,7 @@ def _audio(head: bytes) -> Media | None:
 class Thumbnail:
     """One image: the position of its row, its media type, its bytes."""
 
-    at: int
+    row: int
     media: Media
     data: bytes
 

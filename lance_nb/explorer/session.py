@@ -182,8 +182,8 @@ class RowOrderCache:
     """Orders and vectors by key."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[Any, Any]] = OrderedDict()
-        self._made = 0
+        self._entries: OrderedDict[str, tuple[Any, Any]] = OrderedDict()
+        self._num_entries = 0
 
     def keep(self, place: object, arrangement: RowOrder) -> str:
         """Keep an order of the rows of one version and return its key."""
@@ -200,7 +200,7 @@ class RowOrderCache:
 
     def chosen_rows(self, place: object, key: object) -> npt.NDArray[np.uint64]:
         """Return the row ids, ascending, that were chosen. Raises InvalidInputError."""
-        known_place, ids = self._known(key)
+        known_place, ids = self._entry(key)
         if ids is None or not str(key).startswith("s"):
             raise InvalidInputError("these rows are no longer cached: choose them again")
         if known_place != place:
@@ -214,7 +214,7 @@ class RowOrderCache:
 
     def columns(self, key: object) -> ColumnChoice:
         """Return a choice of columns by its key. Raises InvalidInputError if it was evicted."""
-        choice = self._known(key)[1]
+        choice = self._entry(key)[1]
         if not isinstance(choice, ColumnChoice):
             raise InvalidInputError("this choice of columns is no longer cached: choose them again")
         return choice
@@ -224,17 +224,17 @@ class RowOrderCache:
         return self._keep("v", None, query)
 
     def _keep(self, letter: str, where: object, value: object) -> str:
-        self._made += 1
-        key = f"{letter}{self._made}"
-        self._kept[key] = (where, value)
-        same = [kept_key for kept_key in self._kept if kept_key.startswith(letter)]
+        self._num_entries += 1
+        key = f"{letter}{self._num_entries}"
+        self._entries[key] = (where, value)
+        same = [kept_key for kept_key in self._entries if kept_key.startswith(letter)]
         for old in same[:-MAX_KEPT]:
-            del self._kept[old]
+            del self._entries[old]
         return key
 
     def order_of(self, place: object, key: object) -> RowOrder | None:
         """Return the order of a version by its key. Raises InvalidInputError if it was evicted."""
-        known_place, entry = self._known(key)
+        known_place, entry = self._entry(key)
         if entry is None and str(key).startswith("p"):
             return None
         if entry is None or known_place != place:
@@ -244,15 +244,15 @@ class RowOrderCache:
 
     def vector(self, key: object) -> NearestQuery:
         """Return a query vector by its key. Raises InvalidInputError if it was evicted."""
-        vector = self._known(key)[1]
+        vector = self._entry(key)[1]
         if not isinstance(vector, NearestQuery):
             raise InvalidInputError("this vector is no longer cached: choose its row again")
         return vector
 
-    def _known(self, key: object) -> tuple[Any, Any]:
+    def _entry(self, key: object) -> tuple[Any, Any]:
         if not isinstance(key, str) or len(key) > MAX_KEY_CHARS:
             raise InvalidInputError("the key of an order must be a short text")
-        return self._kept.get(key, (None, None))
+        return self._entries.get(key, (None, None))
 
 
 class RecentAnswers:
@@ -340,7 +340,7 @@ class Session:
         self.dataset = dataset
         self.read_only = read_only
         self.locked = True
-        self._kept: dict[Callable[[Session], Any], Any] = {}
+        self._view_states: dict[Callable[[Session], Any], Any] = {}
         self.selected = Selection()
         self.row_orders = RowOrderCache()
         self.parts: dict[str, Part] = {}
@@ -355,9 +355,9 @@ class Session:
 
         Made when it is first asked for.
         """
-        if kind not in self._kept:
-            self._kept[kind] = kind(self)
-        instance: Kind = self._kept[kind]
+        if kind not in self._view_states:
+            self._view_states[kind] = kind(self)
+        instance: Kind = self._view_states[kind]
         return instance
 
     def lock(self, *, locked: bool) -> None:

@@ -49,7 +49,7 @@ import hashlib
 import time
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 import anywidget
@@ -369,12 +369,17 @@ class Updates:
 
     latest: int
     added: int
-    gone: bool
+    was_removed: bool
     mark: str
 
     def to_json(self) -> dict[str, Any]:
         """Return the arrivals as JSON-able values."""
-        return asdict(self)
+        return {
+            "latest": self.latest,
+            "added": self.added,
+            "gone": self.was_removed,
+            "mark": self.mark,
+        }
 
 
 def updates_since(names: RefNames, version: int, known_latest: int) -> Updates:
@@ -383,7 +388,7 @@ def updates_since(names: RefNames, version: int, known_latest: int) -> Updates:
     return Updates(
         latest=numbers[-1] if numbers else 0,
         added=len(numbers) - bisect_right(numbers, known_latest),
-        gone=version not in numbers[-1:] and version not in set(numbers),
+        was_removed=version not in numbers[-1:] and version not in set(numbers),
         mark=mark_of(names),
     )
 

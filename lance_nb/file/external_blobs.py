@@ -152,11 +152,11 @@ class ExternalBlobs:
         """Look for an object; ``size`` None means all from ``position`` on.
 
         Raises InvalidInputError for a part that it does not have, ObjectNotFoundError,
-        NotSupportedError for a scheme that nobody serves.
+        NotSupportedError for a scheme that no installed package serves.
         """
         folder, name = split_object_uri(uri)
         if folder not in self._stores:
-            # Whoever writes the URI of a file means it, whatever links lead there.
+            # The URI of a file names it on purpose, also where links lead there.
             self._stores[folder] = open_store(folder, self._options, ("/",))
         store = self._stores[folder]
         whole = store.size(name)

@@ -87,7 +87,7 @@ class RecentFiles:
             return reader if mapped is not None and mapped is source.mapped else None
 
     def put(self, root: str, source: FileSource, reader: DataFileReader) -> None:
-        """Remember a reader; those of remote files are not, nobody tells whether they changed."""
+        """Cache a reader of a local file; of a remote file it is not known whether it changed."""
         if source.mapped is None:
             return
         with self._lock:

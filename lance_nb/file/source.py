@@ -76,7 +76,7 @@ class FileSource:
         return [piece for piece in arrays if piece is not None]
 
     def views(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
-        """Return ranges of a mapped file; what is read of them is told to ``count_view``."""
+        """Return ranges of a mapped file; what is read of them is counted by ``count_view``."""
         for start, stop in ranges:
             self._check(start, stop)
         return [np.frombuffer(self._tail[start:stop], np.uint8) for start, stop in ranges]

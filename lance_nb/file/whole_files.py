@@ -105,7 +105,7 @@ class _ColumnPages:
         self.scales = [leaf.items_per_row for leaf in leaves]
         self.groups: list[_Group] = []
         self.places: list[tuple[int, int, int]] = []
-        self._known: dict[tuple[int, ...], int] = {}
+        self._group_numbers: dict[tuple[int, ...], int] = {}
 
     def add(self, pages: list[list[_Page]], num_rows: int) -> None:
         """Add the pages of each leaf in the next file."""
@@ -115,9 +115,9 @@ class _ColumnPages:
             signature = tuple(
                 number for leaf in pages for number in (*[page[1] for page in leaf], _ALONE - 1)
             )
-        number = None if _ALONE in signature else self._known.get(signature)
+        number = None if _ALONE in signature else self._group_numbers.get(signature)
         if number is None:
-            number = self._known[signature] = len(self.groups)
+            number = self._group_numbers[signature] = len(self.groups)
             self.groups.append(_Group(len(pages)))
         group = self.groups[number]
         for mine, more in zip(group.pages, pages, strict=True):

@@ -55,7 +55,7 @@ _DIGITS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class MergeRecord:
-    """One merge, pick or revert, as its transaction tells of it.
+    """One merge, pick or revert, as its transaction records it.
 
     ``fields``: ids of the source -> ids in the version that was made, where they differ, and
     ``LEFT_OUT`` for fields that it does not have. None: not recorded.

@@ -201,7 +201,7 @@ class _Record:
         if not isinstance(values, dict):
             raise self._corrupt("a JSON object", type(values).__name__)
         self._values: dict[str, Any] = values
-        self._known: set[str] = set()
+        self._names_read: set[str] = set()
 
     def _corrupt(self, expected: str, actual: str) -> CorruptFileError:
         return CorruptFileError(self._path, None, expected, actual)
@@ -210,13 +210,13 @@ class _Record:
         """Return the value of a snake_case key or of its camelCase form, None if absent."""
         first, *rest = name.split("_")
         camel = first + "".join(word.capitalize() for word in rest)
-        self._known |= {name, camel}
+        self._names_read |= {name, camel}
         value = self._values.get(camel)
         return self._values.get(name) if value is None else value
 
     def unknown(self) -> dict[str, Any]:
         """Return the keys that have not been read."""
-        return {key: value for key, value in self._values.items() if key not in self._known}
+        return {key: value for key, value in self._values.items() if key not in self._names_read}
 
     def text(self, name: str) -> str | None:
         value = self._get(name)

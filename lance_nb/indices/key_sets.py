@@ -76,7 +76,7 @@ class KeySets:
         kind = file.type_of("bitmaps")
         if not (pt.is_binary(kind) or pt.is_large_binary(kind)):
             raise CorruptFileError(file.path, None, "bitmaps in bytes", str(kind))
-        self._kept: dict[int, Sets] = {}
+        self._sets: dict[int, Sets] = {}
         self._kept_bytes = 0
 
     def check_apart(self) -> None:
@@ -104,7 +104,7 @@ class KeySets:
         They are shared, and are not to be changed. Raises CorruptFileError, NotSupportedError.
         """
         rows: Ints = np.flatnonzero(chosen).astype(np.int64)
-        sets_kept = self._kept  # never changed: another thread has its own
+        sets_kept = self._sets  # never changed: another thread has its own
         missing = np.array([row for row in rows.tolist() if row not in sets_kept], np.int64)
         if missing.size:
             sets_kept = sets_kept | dict(zip(missing.tolist(), self._read(missing), strict=True))
@@ -118,9 +118,9 @@ class KeySets:
             raise CorruptFileError(self._file.path, None, "a set of rows for each key", "null")
         sets = [tree_map_bitmaps(set_data.as_buffer(), self._file.path) for set_data in stored]
         size = sum(len(set_data.as_buffer()) for set_data in stored)
-        if self._kept_bytes + size > _KEPT_BYTES or len(self._kept) + rows.size > _KEPT_SETS:
-            self._kept, self._kept_bytes = {}, 0
+        if self._kept_bytes + size > _KEPT_BYTES or len(self._sets) + rows.size > _KEPT_SETS:
+            self._sets, self._kept_bytes = {}, 0
         if size <= _KEPT_BYTES and rows.size <= _KEPT_SETS:
-            self._kept = self._kept | dict(zip(rows.tolist(), sets, strict=True))
+            self._sets = self._sets | dict(zip(rows.tolist(), sets, strict=True))
             self._kept_bytes += size
         return sets

@@ -22,7 +22,7 @@ class RowPlaces:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._known: dict[int, tuple[int, int] | U64s] = {}
+        self._row_ids: dict[int, tuple[int, int] | U64s] = {}
 
     def addresses(self, ids: U64s, fragment_ids: Ids) -> U64s:
         """Return the addresses of rows of these fragments, deleted ones too, ascending.
@@ -72,9 +72,9 @@ class RowPlaces:
         return np.flatnonzero(ids[positions] == row_ids).astype(np.uint64) | base
 
     def _of(self, fragment_id: int) -> tuple[int, int] | U64s:
-        row_ids = self._known.get(fragment_id)
+        row_ids = self._row_ids.get(fragment_id)
         if row_ids is None:
-            row_ids = self._known[fragment_id] = self._read(fragment_id)
+            row_ids = self._row_ids[fragment_id] = self._read(fragment_id)
         return row_ids
 
     def _read(self, fragment_id: int) -> tuple[int, int] | U64s:

@@ -72,7 +72,7 @@ class MagicContext:
         self._variable = variable
         self.set_dataset(dataset)
         if self.prog == MAGIC:  # a terminal stages nothing
-            self.staging_area.forget_strangers(dataset)
+            self.staging_area.drop_foreign_cards(dataset)
         return dataset
 
     def set_dataset(self, dataset: LanceDataset) -> LanceDataset:

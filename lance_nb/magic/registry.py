@@ -142,7 +142,7 @@ def parse_words(words: Sequence[Word], prog: str, output: str | None = None) -> 
     common, other_words = _common(prog, output).parse_known_args(plain[1:])
     verb = find(plain[0])
     parser = verb.parser(prog)
-    parser.words, parser.kept = tuple(other_words), masked
+    parser.words, parser.masked = tuple(other_words), masked
     namespace = parser.parse_intermixed_args(other_words)
     for name, value in vars(namespace).items():
         setattr(namespace, name, _unmask(value, masked))

@@ -103,13 +103,13 @@ class LanceMagics(Magics):
     def _run(self, line: str, cell: str | None) -> object:
         self.context.settings = Settings(self.versions_shown, self.rows_shown)
         if cell is not None:
-            return self._kept(parse_cell(line, cell))
+            return self._value_of(parse_cell(line, cell))
         words = line.split()
         if not words or {words[0], words[-1]} & _HELP:
             return _help_result(words)
         if words[0] not in {*VERBS, *ALIASES} and words[0] in variables_of(self.context.namespace):
             raise InvalidInputError(f"{words[0]} is a dataset; did you mean 'open {words[0]}'?")
-        return self._kept(parse(line, fill=self._substitute))
+        return self._value_of(parse(line, fill=self._substitute))
 
     def _substitute(self, name: str) -> str:
         """Return the text to substitute for ``{name}``. Raises InvalidInputError."""
@@ -132,7 +132,7 @@ class LanceMagics(Magics):
             f"cannot substitute {name} of type {kind}; use a text, path, number or dataset"
         )
 
-    def _kept(self, request: Request) -> object:
+    def _value_of(self, request: Request) -> object:
         result = request.verb.run(self.context, request.arguments)
         if request.output is not None:
             self.context.namespace[request.output] = (

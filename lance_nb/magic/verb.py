@@ -129,15 +129,15 @@ def names_of(words: str | None) -> list[str] | None:
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises instead of exiting.
 
-    ``words``: its input. ``kept``: the original words of the placeholders in it.
+    ``words``: its input. ``masked``: the original words of the placeholders in it.
     """
 
     words: Sequence[str] = ()
-    kept: Mapping[str, str] = MappingProxyType({})
+    masked: Mapping[str, str] = MappingProxyType({})
 
     def error(self, message: str) -> NoReturn:
         """Raise InvalidInputError with a suggestion and the usage."""
-        for mark, word in self.kept.items():
+        for mark, word in self.masked.items():
             message = message.replace(mark, word)
         usage = " ".join(self.format_usage().removeprefix("usage:").split())
         raise InvalidInputError(f"{message}{self._suggested(message)}; usage: {usage}")

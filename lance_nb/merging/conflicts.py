@@ -126,7 +126,7 @@ class Findings:
 
     @property
     def open(self) -> tuple[MergeConflict, ...]:
-        """The conflicts that nobody has decided."""
+        """The conflicts without a decision."""
         return tuple(conflict for conflict in self.conflicts if conflict.resolution is None)
 
     def note(self, text: str) -> None:

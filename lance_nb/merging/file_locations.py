@@ -45,7 +45,7 @@ class FileLocations:
     inherited: tuple[str, ...] = ()  # folders that the target depends on anyway
     added: list[BasePath] = field(default_factory=list)
     copies: dict[str, FileCopy] = field(default_factory=dict)
-    known: dict[int | None, int | None] = field(default_factory=dict)
+    target_ids: dict[int | None, int | None] = field(default_factory=dict)
 
     @property
     def bases(self) -> tuple[BasePath, ...]:
@@ -62,9 +62,9 @@ class FileLocations:
 
     def base_of(self, path: str, base_id: int | None, *, is_folder: bool = False) -> int | None:
         """Return the base under which the target finds a file of the source."""
-        if base_id not in self.known:
-            self.known[base_id] = self._base(base_id)
-        target_base_id = self.known[base_id]
+        if base_id not in self.target_ids:
+            self.target_ids[base_id] = self._base(base_id)
+        target_base_id = self.target_ids[base_id]
         if target_base_id is None or not self.copies_files or self._is_inherited(base_id):
             return target_base_id
         store, place = self.source.snapshot.locations.locate(path, base_id)

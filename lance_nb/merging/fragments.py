@@ -144,7 +144,7 @@ class FragmentMerge:
         if t is None:
             self._gone_on_target(base, s, fields)
         else:
-            self._both(base, s, t, fields)
+            self._merge_changed_by_both(base, s, t, fields)
 
     # --- gone on one side -------------------------------------------------------------------------
 
@@ -203,7 +203,9 @@ class FragmentMerge:
 
     # --- on both sides ----------------------------------------------------------------------------
 
-    def _both(self, base: Fragment, s: Fragment, t: Fragment, fields: set[int]) -> None:
+    def _merge_changed_by_both(
+        self, base: Fragment, s: Fragment, t: Fragment, fields: set[int]
+    ) -> None:
         before = self._ends.base.deleted(base)
         theirs, mine = self._ends.source.deleted(s), self._ends.target.deleted(t)
         s_new = np.setdiff1d(theirs, before, assume_unique=True)

@@ -81,19 +81,19 @@ def _recorded(versions: U64s) -> RowDatasetVersionMeta:
 class NewIds:
     """Row ids of the source -> those of the outcome. ``next_row_id`` is free afterwards."""
 
-    known: RowIds
+    matched: RowIds
     fresh: RowIds
     next_row_id: int
 
     @property
     def keeps_ids(self) -> bool:
         """Whether every row has the id that it has on the source."""
-        same_known = bool((self.known.before == self.known.after).all())
+        same_known = bool((self.matched.before == self.matched.after).all())
         return same_known and bool((self.fresh.before == self.fresh.after).all())
 
     def of(self, ids: U64s) -> U64s:
         """Return the ids in the outcome."""
-        matched_ids, is_known = self.known.of(ids)
+        matched_ids, is_known = self.matched.of(ids)
         fresh, _ = self.fresh.of(ids)
         return np.where(is_known, matched_ids, fresh).astype(np.uint64)
 
@@ -319,7 +319,7 @@ class FieldFates:
     doubtful: frozenset[int] = frozenset()
 
 
-_Origins = dict[int, int | None]  # field id -> id in the base; None: born later
+_Origins = dict[int, int | None]  # field id -> id in the base; None: added later
 
 
 def field_fates(
@@ -344,7 +344,7 @@ def field_fates(
     is_recorded = True
     for number, step in enumerate(history.steps):
         if renumbered is not None and number == renumbered.num_steps_before:
-            origins = states[renumbered.made] = _merged_origins(base, renumbered)
+            origins = states[renumbered.merged_version] = _merged_origins(base, renumbered)
             is_recorded = True
         operation = None if step.transaction is None else step.transaction.operation
         if operation is None:

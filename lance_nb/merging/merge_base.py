@@ -158,7 +158,7 @@ ALL_SHARED = Shared()
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One version of a side since the base; ``transaction`` None: nobody knows what it did.
+    """One version of a side since the base; ``transaction`` None: it is unknown what it did.
 
     ``mark``: the merge that made a version without transaction, as the configuration names it.
     """
@@ -187,7 +187,7 @@ class History:
     load: Callable[[str | None, int], Side]
 
     def arms(self) -> frozenset[str]:
-        """Return the operations that happened; "unknown" for what nobody knows."""
+        """Return the operations that happened; "unknown" for others."""
         return frozenset(
             "unknown" if step.transaction is None else step.transaction.operation.arm
             for step in self.steps
@@ -219,12 +219,12 @@ class History:
 class Renumbered:
     """The fields that one merge gave other ids: ids of its source -> ids in what it made.
 
-    ``LEFT_OUT`` stands for fields that the version ``made`` (branch, version) does not have; others
+    ``LEFT_OUT`` stands for fields that ``merged_version`` (branch, version) does not have; others
     kept their ids. ``num_steps_before`` counts the versions before it in the history of that side.
     """
 
     fields: Mapping[int, int]
-    made: tuple[str | None, int]
+    merged_version: tuple[str | None, int]
     num_steps_before: int
 
     def after(self, field_id: int) -> int:
@@ -279,7 +279,7 @@ def fork_of(source: Ancestry, target: Ancestry) -> Line:
 class Merges:
     """Merges in the history of one side: (version that the merge made, its record)."""
 
-    found: tuple[tuple[int, MergeRecord], ...]
+    records: tuple[tuple[int, MergeRecord], ...]
 
     @classmethod
     def of(cls, records: Iterable[tuple[int, MergeRecord | None]]) -> Merges:
@@ -316,7 +316,7 @@ def _latest(side: Ancestry, merges: Merges, fork: Line) -> tuple[int, Line] | No
     best: tuple[int, int] | None = None
     latest: tuple[int, Line] | None = None
     depth_of_fork = next(depth for depth, line in enumerate(side) if line.identity == fork.identity)
-    for made_at, record in merges.found:
+    for made_at, record in merges.records:
         for depth, line in enumerate(side[: depth_of_fork + 1]):
             if line.identity != record.source_id or line.is_gone:
                 continue

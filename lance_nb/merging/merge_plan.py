@@ -403,7 +403,7 @@ def _note_unknown(ends: Ends, findings: Findings) -> None:
 def _keys(ends: Ends, given_columns: Sequence[str], *, is_asked: bool = True) -> tuple[str, ...]:
     """Return the columns that identify a row: those asked for, else the primary key.
 
-    Columns of an earlier merge, which nobody asks for now, count if every side has them.
+    Columns of an earlier merge, which were not requested now, count if every side has them.
     """
     sides = (ends.base, ends.source, ends.target)
     if given_columns and not is_asked:

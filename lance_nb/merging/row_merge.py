@@ -211,7 +211,7 @@ class Traces:
         """Return DELETED, WRITTEN or SHARED for rows of the base that are gone."""
         states = np.full(offsets.size, DELETED, np.int64)
         if any(step.transaction is None for step in self.history.steps):
-            states[:] = WRITTEN  # nobody knows: the careful answer
+            states[:] = WRITTEN  # unknown: the careful answer
         names = {file_name(base, file) for file in fragment.files}
         for step in self.history.steps:
             done = None if step.transaction is None else step.transaction.operation
@@ -221,7 +221,7 @@ class Traces:
                 revives = self._revives(step, done)
                 if not done.new_fragments and not revives:
                     continue
-                removed = self._gone(step.branch, step.version, names, fragment.id)
+                removed = self._removed_offsets(step.branch, step.version, names, fragment.id)
             except VersionNotFoundError:
                 states[:] = WRITTEN  # the version before it was cleaned up: as careful
                 continue
@@ -256,7 +256,7 @@ class Traces:
         )
         return SHARED if is_present else WRITTEN
 
-    def _gone(
+    def _removed_offsets(
         self, branch: str | None, version: int, names: set[str], fragment_id: int
     ) -> Ints | None:
         """Return the offsets that one version took out of a fragment, None if it left it alone."""

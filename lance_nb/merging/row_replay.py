@@ -107,13 +107,13 @@ class ConflictCells:
     """All cells that both sides changed; their values are read when a window of them is.
 
     ``places``: where base, target and source have the rows, (fragment id, offset); ``clash`` marks
-    cells, ``gone`` rows that one side deleted, ``sides`` what was chosen, all by row and column.
+    cells, ``deleted`` rows that one side deleted, ``sides`` what was chosen, all by row and column.
     """
 
     replay: RowReplay = field(repr=False)
     places: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
     clash: Mask
-    gone: Mask
+    deleted: Mask
     sides: Ints
 
     def __len__(self) -> int:
@@ -122,20 +122,20 @@ class ConflictCells:
     @property
     def num_rows(self) -> int:
         """Rows with a cell in conflict."""
-        return len(self.gone)
+        return len(self.deleted)
 
     @property
     def num_deleted_rows(self) -> int:
         """Rows that one side deleted and the other changed."""
-        return int(self.gone.sum())
+        return int(self.deleted.sum())
 
     def columns(self) -> dict[str, int]:
         """Return the columns with cells in conflict, and how many."""
-        counts = self.clash[~self.gone].sum(axis=0).tolist()
+        counts = self.clash[~self.deleted].sum(axis=0).tolist()
         return {name: count for name, count in zip(self.replay.names, counts, strict=True) if count}
 
     def _counts(self) -> Ints:
-        return np.where(self.gone, 1, self.clash.sum(axis=1)).astype(np.int64)
+        return np.where(self.deleted, 1, self.clash.sum(axis=1)).astype(np.int64)
 
     def window(self, first: int, count: int) -> list[ConflictCell]:
         """Read some cells, by row."""
@@ -156,7 +156,7 @@ class ConflictCells:
         whole = [table.to_struct_array() for table in tables]
         cells = []
         for index, row in enumerate(rows.tolist()):
-            is_gone = bool(self.gone[row])
+            is_gone = bool(self.deleted[row])
             for column in (None,) if is_gone else np.flatnonzero(self.clash[row]).tolist():
                 base, ours, theirs = (
                     None

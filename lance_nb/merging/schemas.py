@@ -226,7 +226,7 @@ class SchemaMerge:
         self._tree.nodes[number] = replace(field, id=number, parent_id=parent, children=())
 
     def _new_id(self, preferred_id: int) -> int:
-        """Keep the source's id if nobody had it here, or on one line, where ids come back."""
+        """Keep the source's id if it is unused here, or on one line, where ids come back."""
         if self._is_one_line and preferred_id not in self._tree.nodes:
             return preferred_id
         number = max(preferred_id, self._next_id)

@@ -73,7 +73,7 @@ class MergeChoices:
 
     ``resolve``: choices for cells in conflict; None: whole rows are decided alike.
     ``has_moved``: an earlier merge wrote rows anew, and files do not say where they went.
-    ``by_content``: whether source and target each restored a version, or did what nobody knows.
+    ``by_content``: whether source and target each restored a version, or did something unknown.
     """
 
     keys: tuple[str, ...] = ()
@@ -477,7 +477,7 @@ class _Builder:
         return remaining
 
     def _choose_ids(self, added: Sequence[Fragment]) -> dict[int, int]:
-        """Keep ids that nobody had here (or that come back on one line), else give new ones."""
+        """Keep ids that are unused here (or that come back on one line), else give new ones."""
         numbers = [fragment.id for fragment in added]
         highest = self._ends.target.max_fragment_id
         if self._ends.source_target.fragment_id is None or min(numbers, default=0) > highest:

@@ -48,7 +48,7 @@ def set_source(source: Source | None) -> None:
 
 
 def properties() -> dict[str, str]:
-    """Return the properties for a commit that is made now; none when nobody has asked for them."""
+    """Return the properties for a commit that is made now; none where no source is registered."""
     provided = _sources[0]() if _sources else {}
     return {name: clean(value) for name, value in provided.items() if value}
 

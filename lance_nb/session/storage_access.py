@@ -1,4 +1,4 @@
-"""What a dataset tells of its storage: the options it was opened with, and reads and writes so far.
+"""The storage of a dataset: the options it was opened with, and reads and writes so far.
 
 Limits: requests are counted for the whole process, so those of other datasets that are used
 meanwhile are counted too. Pages of mapped local files count when a read looks at them.
@@ -118,7 +118,7 @@ class StorageOptionsAccessor:
         return f"static_options_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def has_provider(self) -> bool:
-        """Return False: nobody renews the options."""
+        """Return False: the options are not renewed."""
         return False
 
     def refresh_offset_secs(self) -> int:

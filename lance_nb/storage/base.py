@@ -220,7 +220,7 @@ def read_marked_tail(
 ) -> tuple[memoryview, int, str | None]:
     """Return the last bytes of an object, its size, and its entity tag if that costs nothing.
 
-    ``known_size_bytes`` is the size that somebody recorded (0: not known), which may spare a
+    ``known_size_bytes`` is the recorded size (0: not known), which may spare a
     request; the size that is returned is the true one.
     """
     read: Callable[[str, int, int], tuple[memoryview, int, str | None]] | None = getattr(

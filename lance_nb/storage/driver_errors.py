@@ -48,7 +48,7 @@ class DriverErrors:
     ) -> None:
         if not isinstance(error, Exception) or isinstance(error, (LanceError, *_OUR_MISTAKES)):
             return
-        masked, cause = self._said(error)
+        masked, cause = self._text_and_cause(error)
         if self._conditional_put is not None:
             outcome = self._conditional_put.outcome(error)
             self.busy = outcome is Outcome.BUSY
@@ -62,7 +62,7 @@ class DriverErrors:
         is_unknown = self._changes is not None and self._changes(error) in unclear
         raise StorageError(self._path, masked, "unknown" if is_unknown else "failed") from cause
 
-    def _said(self, error: Exception) -> tuple[str, BaseException | None]:
+    def _text_and_cause(self, error: Exception) -> tuple[str, BaseException | None]:
         """Return the text to show, and the cause; None for one that would print a secret."""
         message = str(error)
         text = type(error).__name__ if message in ("", "None") else message

@@ -82,7 +82,7 @@ def _is_one_in_a_list(place: str) -> bool:
 class Boundary:
     """What belongs to a store: everything below ``root``, and below the ``allowed`` local paths."""
 
-    __slots__ = ("_inside", "_known", "_places", "_start", "allowed", "key", "root")
+    __slots__ = ("_folders_inside", "_inside", "_places", "_start", "allowed", "key", "root")
 
     def __init__(self, root: str, allowed: Sequence[str] = ()) -> None:
         self.root = root
@@ -93,7 +93,7 @@ class Boundary:
         # below that without any link is ours.
         self._inside = _with_slash(root)
         self._places: tuple[str, ...] = ()
-        self._known: set[str] = set()
+        self._folders_inside: set[str] = set()
 
     # --- opening ------------------------------------------------------------------------------
 
@@ -162,11 +162,11 @@ class Boundary:
 
         Raises as ``open_folder``.
         """
-        if folder not in self._known:
+        if folder not in self._folders_inside:
             self.open_folder(folder or "/").close()
-            if len(self._known) >= KNOWN_MAX:
-                self._known.clear()
-            self._known.add(folder)
+            if len(self._folders_inside) >= KNOWN_MAX:
+                self._folders_inside.clear()
+            self._folders_inside.add(folder)
 
     def status(self, path: str) -> os.stat_result:
         """Return the status of a file or folder that belongs to the store. Raises the same."""

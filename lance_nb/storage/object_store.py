@@ -14,7 +14,7 @@ upload, which is cancelled when it is aborted.
 
 Commits: ``write_if_absent`` is one conditional PUT, never a multipart upload. ``obstore`` repeats a
 request whose reply was lost, and then reports the object that it created itself as existing;
-whoever commits reads it back (conditional_put.py). The services' own addresses are known to keep
+the commit reads it back (conditional_put.py). The services' own addresses are known to keep
 the condition; any other server is probed once.
 
 Limits: no text of ``storage_options`` appears in ``repr``, ``uri`` or messages, and no query of an
@@ -655,7 +655,7 @@ class ObjectStoreWriter:
 class _OpeningErrors(DriverErrors):
     """Turns errors of obstore into ours: one line of their many, without queries and secrets."""
 
-    def _said(self, error: Exception) -> tuple[str, BaseException | None]:
+    def _text_and_cause(self, error: Exception) -> tuple[str, BaseException | None]:
         # The whole error, as a cause, may quote the address with its signature.
         return self._masked(object_store_text(error)), None
 

@@ -8,7 +8,7 @@ of the tables below. Three kinds have no counterpart:
   they change nothing that a reader of Lance could notice, and are left out;
 * what only the fsspec driver can do (``session``, ``client_kwargs.verify``, ``version_aware``):
   ``Settings.needs_fsspec`` names it, and the fsspec driver is used instead;
-* what nobody knows is refused by its name, since a misspelled ``aws_acces_key`` would otherwise
+* an unknown option is refused by its name, since a misspelled ``aws_acces_key`` would otherwise
   surface as a denied request.
 
 Limits: a value that is not text, a number, a truth value or a mapping needs the fsspec driver.
@@ -144,7 +144,7 @@ _FLAGS = frozenset({
 def translate(scheme: str, options: Mapping[str, Any]) -> Settings:
     """Return the settings that options mean. ``scheme`` is one of ``SERVICES``.
 
-    Raises InvalidInputError, which names an option that nobody knows.
+    Raises InvalidInputError, which names an unknown option.
     """
     collected = _Collected(SERVICES[scheme])
     # A name of the service's own drivers wins over the prefixed one, as it does for fsspec.

@@ -57,7 +57,7 @@ class PrivateFolder:
 
     def check(self) -> None:
         """Create the folder if needed. Raises StorageError if other users can access it."""
-        with self._made():
+        with self._opened_or_created():
             pass
 
     def names(self) -> list[str]:
@@ -101,7 +101,7 @@ class PrivateFolder:
 
     def write(self, name: str, data: bytes) -> None:
         """Create or replace a file, durably. Raises StorageError."""
-        with self._made() as folder, _storage_errors(self.path / name):
+        with self._opened_or_created() as folder, _storage_errors(self.path / name):
             _remove_old(folder)
             temporary = f"{_TEMPORARY}{uuid.uuid4().hex}"
             file = folder.create(temporary, 0o600)
@@ -124,7 +124,7 @@ class PrivateFolder:
                     folder.remove(name)
 
     @contextmanager
-    def _made(self) -> Iterator[OpenFolder]:
+    def _opened_or_created(self) -> Iterator[OpenFolder]:
         """Open the folder; create it if needed."""
         with _storage_errors(self._base):
             self._base.mkdir(parents=True, exist_ok=True)

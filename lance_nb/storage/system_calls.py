@@ -261,7 +261,7 @@ class FolderByPath(OpenFolder):
         if not stat.S_ISDIR(os.stat(self._path).st_mode):
             raise _refusal(errno.ENOTDIR, path)
 
-    def _at(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"
 
     def close(self) -> None:
@@ -274,32 +274,32 @@ class FolderByPath(OpenFolder):
     def open_folder(self, name: str) -> OpenFolder:
         """Open a folder in it that is no link. Raises OSError."""
         self._refuse_link(name)
-        return FolderByPath(self._at(name))
+        return FolderByPath(self._path_of(name))
 
     def open_file(self, name: str) -> int:
         """Open a file in it that is no link, for reading; return the descriptor. Raises OSError."""
         self._refuse_link(name)
-        return os.open(self._at(name), FILE_FLAGS)
+        return os.open(self._path_of(name), FILE_FLAGS)
 
     def _refuse_link(self, name: str) -> None:
         if stat.S_ISLNK(self.own_status(name).st_mode):
-            raise _refusal(errno.ELOOP, self._at(name))
+            raise _refusal(errno.ELOOP, self._path_of(name))
 
     def create(self, name: str, mode: int = 0o666) -> int:
         """Create a file that is not there; return its descriptor. Raises OSError."""
-        return os.open(self._at(name), CREATE_FLAGS, mode)
+        return os.open(self._path_of(name), CREATE_FLAGS, mode)
 
     def make_folder(self, name: str, mode: int = 0o777) -> None:
         """Create a folder in it. Raises OSError."""
-        os.mkdir(self._at(name), mode)
+        os.mkdir(self._path_of(name), mode)
 
     def own_status(self, name: str) -> os.stat_result:
         """Return the status of a file, folder or link. Raises OSError."""
-        return os.lstat(self._at(name))
+        return os.lstat(self._path_of(name))
 
     def target_status(self, name: str) -> os.stat_result:
         """Return the status of a file or folder, or of what a link leads to. Raises OSError."""
-        return os.stat(self._at(name))
+        return os.stat(self._path_of(name))
 
     def status(self) -> os.stat_result:
         """Return the status of the folder itself. Raises OSError."""
@@ -317,26 +317,26 @@ class FolderByPath(OpenFolder):
 
     def rename(self, name: str, new_name: str) -> None:
         """Give a file another name, in the place of whatever has it. Raises OSError."""
-        _when_not_shared(lambda: os.replace(self._at(name), self._at(new_name)))
+        _when_not_shared(lambda: os.replace(self._path_of(name), self._path_of(new_name)))
 
     def link(self, name: str, new_name: str) -> None:
         """Give a file a name that must be free; it may lose its present one. Raises OSError."""
         if IS_WINDOWS:
-            os.rename(self._at(name), self._at(new_name))  # refuses a name that is taken
+            os.rename(self._path_of(name), self._path_of(new_name))  # refuses a name that is taken
         elif not IS_WEBASSEMBLY:
-            os.link(self._at(name), self._at(new_name), follow_symlinks=False)
+            os.link(self._path_of(name), self._path_of(new_name), follow_symlinks=False)
         elif self.holds(new_name):  # no process or thread can come between
-            raise _refusal(errno.EEXIST, self._at(new_name))
+            raise _refusal(errno.EEXIST, self._path_of(new_name))
         else:
-            os.rename(self._at(name), self._at(new_name))
+            os.rename(self._path_of(name), self._path_of(new_name))
 
     def remove(self, name: str) -> None:
         """Remove a file, or a link of that name. Raises OSError."""
-        _when_not_shared(lambda: os.unlink(self._at(name)))
+        _when_not_shared(lambda: os.unlink(self._path_of(name)))
 
     def remove_folder(self, name: str) -> None:
         """Remove a folder in it that is empty. Raises OSError."""
-        os.rmdir(self._at(name))
+        os.rmdir(self._path_of(name))
 
     def sync(self) -> None:
         """Do nothing: neither Windows nor WebAssembly can sync a folder."""

@@ -274,17 +274,17 @@ def described_blobs(
 ) -> list[BlobFile | None]:
     """Open the payloads that descriptions of a blob column speak of, given their rows."""
     owners: Ints = np.array([address >> ADDRESS_SHIFT for address in addresses], np.int64)
-    homes: dict[int, tuple[DataFile, str]] = {}
+    located: dict[int, tuple[DataFile, str]] = {}
     sizes: dict[tuple[str, str], int] = {}
     opened: list[BlobFile | None] = []
     for description, owner in zip(descriptions, owners.tolist(), strict=True):
         if description is None:  # perhaps no file of the fragment has the column
             opened.append(None)
             continue
-        if owner not in homes:
+        if owner not in located:
             file = blob_file(snapshot, owner, field.id)
-            homes[owner] = (file, file.location(snapshot.manifest.path))
-        file, path = homes[owner]
+            located[owner] = (file, file.location(snapshot.manifest.path))
+        file, path = located[owner]
         place = place_of(description, path)
         opened.append(None if place is None else _open(snapshot, file, path, place, sizes))
     return opened

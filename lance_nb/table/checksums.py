@@ -81,7 +81,7 @@ class Checksums:
 
         Raises StorageError.
         """
-        return self._known(store).sums.get(path, ())
+        return self._sums_of_store(store).sums.get(path, ())
 
     def renew(self, home: Store) -> None:
         """Read new records of ``home`` and of the stores that were asked for so far.
@@ -94,9 +94,11 @@ class Checksums:
 
     def below(self, store: Store, folder: str) -> list[str]:
         """Return the paths below a folder that records name, sorted."""
-        return sorted(path for path in self._known(store).sums if path.startswith(f"{folder}/"))
+        return sorted(
+            path for path in self._sums_of_store(store).sums if path.startswith(f"{folder}/")
+        )
 
-    def _known(self, store: Store) -> _StoreSums:
+    def _sums_of_store(self, store: Store) -> _StoreSums:
         return self._stores.get(store.uri) or self._read(_StoreSums(store))
 
     def _read(self, store_sums: _StoreSums) -> _StoreSums:

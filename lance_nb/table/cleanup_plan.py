@@ -53,17 +53,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CleanupPlan:
-    """What a clean-up deletes: ``names`` are the versions, ``manifests`` and ``others`` files."""
+    """What a clean-up deletes: ``names`` are the versions, the rest are files."""
 
     folder: str
     names: tuple[ManifestName, ...]
     manifests: tuple[Candidate, ...]
-    others: tuple[Candidate, ...]
+    other_files: tuple[Candidate, ...]
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """All files, in the order in which they are deleted."""
-        return (*self.manifests, *self.others)
+        return (*self.manifests, *self.other_files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,18 +44,18 @@ class Shape:
     handed_in: pa.Schema | None = None
 
     @property
-    def _given(self) -> pa.Schema:
+    def _source_schema(self) -> pa.Schema:
         return self.source.schema if self.handed_in is None else self.handed_in
 
     @property
     def reads_payloads(self) -> bool:
         """Whether blobs of the source are to be handed in as bytes."""
-        return not self._given.equals(self.source.schema)
+        return not self._source_schema.equals(self.source.schema)
 
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the result."""
-        fields = {field.name: field for field in (*self._given, *self.extras)}
+        fields = {field.name: field for field in (*self._source_schema, *self.extras)}
         for computed_column in self.computed or ():
             fields[computed_column.name] = self._computed_field(computed_column)
         return pa.schema([fields[name] for name in self.names], self.source.metadata)
@@ -64,9 +64,9 @@ class Shape:
         """Return the field; a column that is only renamed or cast keeps its metadata."""
         path = computed_column.source_path
         name = None if path is None else _output_name(path)
-        if name is None or name not in self._given.names:
+        if name is None or name not in self._source_schema.names:
             return computed_column.field
-        return computed_column.field.with_metadata(self._given.field(name).metadata)
+        return computed_column.field.with_metadata(self._source_schema.field(name).metadata)
 
     def table(self, read: pa.Table, extras: Mapping[str, pa.Array] | None = None) -> pa.Table:
         """Make the result of what was read for ``source`` and of the extra columns."""

@@ -231,7 +231,7 @@ class Selected:
     fragment: Fragment
     physical: Ints
     positions: Ints
-    known: Mapping[ColumnKey, pa.ChunkedArray]
+    decoded: Mapping[ColumnKey, pa.ChunkedArray]
     deleted: np.ndarray | None = None
 
     @property
@@ -244,7 +244,7 @@ class Selected:
         if start == 0 and stop >= self.num_rows:
             return self
         columns = {
-            column: values.slice(start, stop - start) for column, values in self.known.items()
+            column: values.slice(start, stop - start) for column, values in self.decoded.items()
         }
         deleted = None if self.deleted is None else self.deleted[start:stop]
         return Selected(
@@ -456,8 +456,8 @@ def read_columns(
     snapshot: Snapshot, columns: Sequence[Column], rows: Selected
 ) -> list[pa.ChunkedArray]:
     """Return the columns of the rows, decoding those that are not known yet."""
-    missing = [column for column in columns if column_key(column) not in rows.known]
-    values_by_key = dict(rows.known)
+    missing = [column for column in columns if column_key(column) not in rows.decoded]
+    values_by_key = dict(rows.decoded)
     if missing and rows.num_rows:
         physical = rows.physical
         first, last = int(physical[0]), int(physical[-1]) + 1

@@ -122,10 +122,12 @@ def read_group(
     """
     first = fragments[0]
     plan = read_plan(snapshot, first, columns)
-    homes = {leaf.field_id: number for number, leaves in plan.wanted.items() for leaf in leaves}
+    file_of_leaf = {
+        leaf.field_id: number for number, leaves in plan.leaves_by_file.items() for leaf in leaves
+    }
     by_file: dict[int, list[int]] = {}
     for place, leaves in enumerate(plan.leaves):
-        file_numbers = {homes.get(leaf.field_id) for leaf in leaves}
+        file_numbers = {file_of_leaf.get(leaf.field_id) for leaf in leaves}
         number = file_numbers.pop() if len(file_numbers) == 1 else None
         if number is None:  # a column that no file has, or several
             return None

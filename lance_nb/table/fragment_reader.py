@@ -50,10 +50,10 @@ def read_rows(
         raise NotSupportedError(f"fragment {fragment.id} has data overlay files")
     plan = read_plan(snapshot, fragment, columns)
     expected = fragment.physical_rows or None
-    if not plan.wanted:
+    if not plan.leaves_by_file:
         confirmed_rows(snapshot, fragment)  # no column is read that would show a wrong count
     parts_by_leaf: dict[int, list[LeafPart]] = {}
-    for number, file_leaves in plan.wanted.items():
+    for number, file_leaves in plan.leaves_by_file.items():
         reader = open_file(snapshot, fragment, fragment.files[number])
         owners: Mapping[int, int] = plan.owners[number]
         if reader.file_version < (2, 0):
@@ -72,7 +72,7 @@ def read_rows(
 class ReadPlan:
     """Which leaves some columns have, and which file of a fragment holds which of them.
 
-    ``owners`` has the columns of each file by field id, ``wanted`` the leaves by number of file.
+    ``owners`` has the columns of each file by field id, ``leaves_by_file`` is by number of file.
     Good for all fragments whose files are laid out as ``files`` says.
     """
 
@@ -80,7 +80,7 @@ class ReadPlan:
     files: tuple[Hashable, ...]
     owners: list[dict[int, int]]
     leaves: list[list[Leaf]]
-    wanted: dict[int, list[Leaf]]
+    leaves_by_file: dict[int, list[Leaf]]
 
 
 def read_plan(snapshot: Snapshot, fragment: Fragment, columns: Sequence[Column]) -> ReadPlan:
@@ -108,7 +108,7 @@ def _made_plan(
 ) -> ReadPlan:
     by_file = [columns_of(fragment, file) for file in fragment.files]
     last_first = list(enumerate(by_file))[::-1]  # so that the first file prevails
-    homes = {
+    file_of_field = {
         field_id: number for number, fields_of_file in last_first for field_id in fields_of_file
     }
     owners = {
@@ -124,9 +124,9 @@ def _made_plan(
             mine = [replace(leaf, encoded=True) for leaf in mine]
         leaves.append(mine)
         for leaf in mine:
-            if leaf.field_id in homes:
+            if leaf.field_id in file_of_field:
                 _check_owned(fragment, leaf, owners[leaf.field_id])
-                leaves_by_file.setdefault(homes[leaf.field_id], []).append(leaf)
+                leaves_by_file.setdefault(file_of_field[leaf.field_id], []).append(leaf)
     return ReadPlan(columns, files, by_file, leaves, leaves_by_file)
 
 
@@ -189,7 +189,7 @@ def _source_of(fragment: Fragment, plan: ReadPlan, leaves: Sequence[Leaf]) -> st
     """Name the fragment and its data files that hold some of the leaves."""
     paths = [
         fragment.files[number].path
-        for number, theirs in plan.wanted.items()
+        for number, theirs in plan.leaves_by_file.items()
         if any(leaf in leaves for leaf in theirs)
     ]
     return f"fragment {fragment.id} ({', '.join(paths)})"

@@ -98,7 +98,7 @@ class VersionLog:
         self._listed: list[str] = []
         self._numbers: list[int] = []
         self._scheme = NamingScheme.V2
-        self._known: dict[int, ManifestSummary] = {}
+        self._summaries: dict[int, ManifestSummary] = {}
         self._done: dict[int, TransactionSummary | None] = {}
         self._memo = TotalsMemo()
         self._tail_bytes = TAIL_BYTES
@@ -181,15 +181,15 @@ class VersionLog:
         with self._lock:
             if version not in self._done:
                 self._done[version] = self._transaction(summary)
-                self._known[version] = _without_transaction(summary, 0)
+                self._summaries[version] = _without_transaction(summary, 0)
             return self._done[version]
 
     def _read(self, version: int) -> ManifestSummary:
         with self._lock:
-            if version not in self._known:
+            if version not in self._summaries:
                 summary = self._summary(version)
-                self._known[version] = _without_transaction(summary, _TRANSACTION_BYTES_MAX)
-            return self._known[version]
+                self._summaries[version] = _without_transaction(summary, _TRANSACTION_BYTES_MAX)
+            return self._summaries[version]
 
     def _summary(self, version: int) -> ManifestSummary:
         try:

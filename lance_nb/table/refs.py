@@ -269,14 +269,14 @@ class _Folder(Generic[Record]):
 
     def __init__(self, root: Store, path: str, read: Callable[[Store, str], Record]) -> None:
         self._root, self._path, self._read = root, path, read
-        self._kept: dict[str, tuple[tuple[str, int], Record]] = {}
+        self._records: dict[str, tuple[tuple[str, int], Record]] = {}
         self._lock = threading.Lock()
 
     def records(self, *, readable: bool) -> dict[str, Record]:
         """Return what is there now; ``readable`` leaves out what cannot be read."""
         states = self._states()
         with self._lock:
-            cached = {name: self._kept[name] for name in states.keys() & self._kept.keys()}
+            cached = {name: self._records[name] for name in states.keys() & self._records.keys()}
         fresh = [name for name, state in states.items() if state is None or name not in cached
                  or cached[name][0] != state]  # fmt: skip
         records = {name: record for name, (_, record) in cached.items()}
@@ -284,7 +284,7 @@ class _Folder(Generic[Record]):
             records.pop(name, None)
         records |= self._read_all(fresh, readable=readable)
         with self._lock:
-            self._kept = {
+            self._records = {
                 name: (state, records[name])
                 for name, state in list(states.items())[:KEPT_MAX]
                 if state is not None and name in records

@@ -52,7 +52,7 @@ class Simulated:
     numbers: tuple[int, ...]
     num_files: int
     size_bytes: int
-    gone: Mask
+    removed: Mask
 
 
 @dataclass(frozen=True, slots=True)

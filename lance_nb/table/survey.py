@@ -161,7 +161,7 @@ def take_survey(root: Store, *, tolerant: bool = False) -> Survey:
     listing = root.list_recursive("")
     unusable: list[Unusable] | None = [] if tolerant else None
     branches, tags = refs_of(root, unusable)
-    folders = _homes(root, listing, branches, unusable)
+    folders = _branch_folders(root, listing, branches, unusable)
     usable = set(folders)
     branches = {
         name: branch for name, branch in branches.items() if layout.branch_root(name) in usable
@@ -224,10 +224,10 @@ def branch_folders(root: Store) -> list[str]:
     listing = [
         replace(entry, name=prefix + entry.name) for entry in root.list_recursive(layout.TREE)
     ]
-    return _homes(root, listing, refs.branch_names(root))[1:]
+    return _branch_folders(root, listing, refs.branch_names(root))[1:]
 
 
-def _homes(
+def _branch_folders(
     root: Store,
     listing: Listing,
     branches: Iterable[str],

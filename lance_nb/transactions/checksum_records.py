@@ -57,18 +57,18 @@ class CopiedSums:
     """
 
     def __init__(self) -> None:
-        self._known = Checksums()
-        self._found: list[FileSum] = []
+        self._checksums = Checksums()
+        self._copied: list[FileSum] = []
 
     def add(self, store: Store, path: str, copy: SummedWriter) -> None:
         """Take the sum of a copy of the file at ``path``. Raises CorruptFileError."""
         file_sum = FileSum(copy.path, copy.digest, copy.size_bytes)
-        check_sum(self._known.of(store, path), f"{store.uri}/{path}", file_sum)
-        self._found.append(file_sum)
+        check_sum(self._checksums.of(store, path), f"{store.uri}/{path}", file_sum)
+        self._copied.append(file_sum)
 
     def write(self, home: Store) -> None:
         """Write the record of all copies. Raises StorageError."""
-        write_record(home, self._found)
+        write_record(home, self._copied)
 
 
 class AddedChecksums(NamedTuple):
@@ -124,7 +124,7 @@ def merge_records(store: Store) -> int:
         try:
             sums.update(parse_record(store.read(path), f"{store.uri}/{path}", name))
         except LanceError:
-            continue  # verify tells of it
+            continue  # verify reports it
         read.append(path)
     present = {entry.name for entry in store.list_recursive("")}
     left = sorted(file_sum for file_sum in sums if file_sum.path in present)

@@ -4,9 +4,9 @@ One attempt: find the newest version; read every transaction committed since our
 rebase ours over them; build the next manifest; write the ``.txn`` file; create the version's slot.
 A writer that finds the slot taken by somebody else starts again from the new version, after a wait.
 
-Exactly once: a transaction is known by its uuid. Whoever commits the same transaction again, after
-an unknown outcome or a restart, gets the version it made the first time. ``find_transaction``
-only looks for it.
+Exactly once: a transaction is known by its uuid. A writer that commits the same one again, after an
+unknown outcome or a restart, gets the version it made the first time. ``find_transaction`` only
+looks for it.
 
 Our own processes on one local disk take turns, attempt by attempt: of those that race for a slot
 one would win, and the others would have waited for the disk in vain. Safety does not depend on it.
@@ -135,7 +135,7 @@ class _Commit:
         self._source = VersionSource(place.slots, place.locations)
         self._creates = transaction.read_version == 0 or transaction.operation.arm == "clone"
         self._seen = transaction.read_version  # what our transaction has been made to fit
-        self._known = 0 if self._creates else self._seen  # a version that is there for certain
+        self._existing = 0 if self._creates else self._seen  # a version that is there for certain
         self._file_written = ""
 
     def run(self) -> Committed:
@@ -153,7 +153,7 @@ class _Commit:
         )
 
     def _attempt(self, number: int) -> Committed | None:
-        head = self._source.head(self._known)
+        head = self._source.head(self._existing)
         if head is None or self._creates:
             landed = self._check_creation(head, number)
         else:
@@ -228,7 +228,7 @@ class _Commit:
             from lance_nb.transactions.rebase import rebase
 
             self._transaction = rebase(self._transaction, theirs, self._rebase_context(head))
-            self._seen = self._known = head.version
+            self._seen = self._existing = head.version
         return None
 
     def _check_gap(self, present: Sequence[int], head: ManifestName) -> None:
@@ -321,7 +321,7 @@ class _Commit:
         if not claimed:
             # A lock may have refused a version that nobody has written yet.
             if self._source.has(name.version):
-                self._known = name.version
+                self._existing = name.version
             return None
         manifest = version.committed.manifest
         cache_manifest(manifest.path, version.data, manifest.size_bytes, manifest)

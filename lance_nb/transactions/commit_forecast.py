@@ -59,8 +59,8 @@ _OTHER_ROWS = "both change {}, in different rows"
 class Encounter:
     """A version that was committed since, and how our transaction gets along with it.
 
-    ``operation`` is None when nobody knows what the version did. ``rows``: offsets of the rows that
-    both change, by fragment id.
+    ``operation`` is None when it is unknown what the version did. ``rows``: offsets of the rows
+    that both change, by fragment id.
     """
 
     version: int
@@ -75,7 +75,7 @@ class Encounter:
 
 
 def _ignore(_done: int, _total: int) -> None:
-    """Report to nobody."""
+    """Ignore progress."""
 
 
 class CommitForecast:

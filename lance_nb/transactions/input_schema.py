@@ -27,8 +27,8 @@ _SHOWN = 20
 class _Fitting:
     """Data of one schema was found to fill a part of another."""
 
-    found: pa.Schema
-    wanted: Schema
+    source: pa.Schema
+    target: Schema
     part: Schema
 
 
@@ -41,7 +41,7 @@ def writable_part(given_schema: pa.Schema, schema: Schema) -> Schema:
     Raises SchemaMismatchError that lists every difference.
     """
     for cached in tuple(_fitting):
-        if cached.wanted is schema and cached.found.equals(given_schema, check_metadata=True):
+        if cached.target is schema and cached.source.equals(given_schema, check_metadata=True):
             return cached.part
     part = _part(given_schema, schema)
     _fitting.append(_Fitting(given_schema, schema, part))

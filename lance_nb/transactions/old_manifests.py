@@ -303,4 +303,4 @@ def _with_fields(fragment: Fragment, ids: dict[int, int]) -> Fragment:
 
 def _live_files(fragment: Fragment, live: set[int]) -> tuple[DataFile, ...]:
     files = tuple(file for file in fragment.files if not live.isdisjoint(file.fields))
-    return files or fragment.files  # without a file, nobody could read its rows
+    return files or fragment.files  # without a file its rows could not be read

@@ -1,7 +1,7 @@
 """Check the schema of an operation that a caller put together, before the commit.
 
 A schema names columns of data files by field id. Where an id stands for another type, another
-parent or two fields, or a name cannot be asked for, nobody can read the version any more, or values
+parent or two fields, or a name cannot be selected, the version cannot be read any more, or values
 are read wrongly. pylance refuses most of this in a Merge and nothing of it in a Project or an
 Overwrite.
 

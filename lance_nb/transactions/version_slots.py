@@ -1,8 +1,8 @@
 """Version slots: where manifests are found, read, and created exactly once.
 
-A slot is the name of one version's manifest. Whoever creates it has committed that version. The
-commit loop knows slots only; what creates them exclusively is behind the protocol: the store itself
-(``StoreSlots``), or an external manifest store for stores that cannot.
+A slot is the name of one version's manifest. The writer that creates it has committed that version.
+The commit loop knows slots only; what creates them exclusively is behind the protocol: the store
+itself (``StoreSlots``), or an external manifest store for stores that cannot.
 
 A request to create a slot has three outcomes, and a lost reply looks like a failure. What decides
 is the content of the slot: a manifest that carries our transaction id is ours, whatever the store

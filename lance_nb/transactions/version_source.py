@@ -57,7 +57,7 @@ class VersionSource:
         self._slots = slots
         self._locations = locations
         self._scheme: NamingScheme | None = None  # None: not known yet
-        self._known: dict[int, Version] = {}
+        self._versions: dict[int, Version] = {}
         self._marked: ObjectInfo | None = None  # of the newest version, from the last listing
 
     def head(self, at_least: int) -> ManifestName | None:
@@ -87,15 +87,15 @@ class VersionSource:
 
     def load(self, version: int) -> Version:
         """Read a version. Raises VersionNotFoundError, CorruptFileError, NotSupportedError."""
-        if version not in self._known:
-            self._known[version] = self._read(version)
-        return self._known[version]
+        if version not in self._versions:
+            self._versions[version] = self._read(version)
+        return self._versions[version]
 
     def load_ahead(self, versions: Sequence[int]) -> None:
         """Read several versions at the same time; what cannot be read is left to ``load``."""
         if self._slots.home.scheme in _NEAR:
             return
-        missing = [version for version in versions if version not in self._known][:_AHEAD_MAX]
+        missing = [version for version in versions if version not in self._versions][:_AHEAD_MAX]
         if len(missing) > 1:
             run_all([lambda version=number: self.has(version) for number in missing])  # type: ignore[misc]
 

@@ -258,7 +258,7 @@ class BranchWriter:
         check_branch_name(name)
         parent = self.place_of(target.branch)
         version, size_bytes = locate(parent, target.version, target.tag or "")
-        record = self._known(name)
+        record = self._record_of(name)
         if record is not None and refs.is_absent(self.root, branch_path(name), name):
             raise RefConflictError(
                 f"branch {name!r} cannot be created: this file system does not tell capitals "
@@ -350,7 +350,7 @@ class BranchWriter:
         has left without a record. Raises RefNotFoundError, RefConflictError.
         """
         check_branch_name(name)
-        record = self._known(name)
+        record = self._record_of(name)
         if record is not None and refs.is_absent(self.root, branch_path(name), name):
             raise self._missing(name)  # it is that of a name in other capitals
         leftovers = [entry.name for entry in self._files_of(name)]
@@ -386,7 +386,7 @@ class BranchWriter:
 
         Without ``users`` only its folder is listed. Raises RefNotFoundError.
         """
-        record = self._known(check_branch_name(name))
+        record = self._record_of(check_branch_name(name))
         if record is None or refs.is_absent(self.root, branch_path(name), name):
             raise self._missing(name)
         files = self._files_of(name)
@@ -514,7 +514,7 @@ class BranchWriter:
 
     # --- looking ----------------------------------------------------------------------------------
 
-    def _known(self, name: str) -> Branch | None:
+    def _record_of(self, name: str) -> Branch | None:
         try:
             return refs.read_branch(self.root, name)
         except RefNotFoundError:

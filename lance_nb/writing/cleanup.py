@@ -497,8 +497,8 @@ class Cleanup:
         again = self._look_at_versions(survey, references, plan)
         other_candidates = make_plan(
             survey, references, self._folder, again.names, self._rule
-        ).others
-        planned = {candidate.file.path for candidate in plan.others}
+        ).other_files
+        planned = {candidate.file.path for candidate in plan.other_files}
         done += self._delete(
             [candidate for candidate in other_candidates if candidate.file.path in planned], failed
         )

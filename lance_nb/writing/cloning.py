@@ -171,23 +171,23 @@ class _Beside:
     """The blob files that lie in a folder named like their data file; one listing per folder."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], dict[str, list[str]]] = {}
+        self._listings: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def of(self, store: Store, path: str) -> list[str]:
         """Return the paths of a data file's blob files, relative to its folder."""
         folder = _folder(path)
         key = (store.uri, folder)
-        if key not in self._known:
+        if key not in self._listings:
             names = [entry.name for entry in store.list_recursive(folder) if "/" in entry.name]
-            self._known[key] = {}
+            self._listings[key] = {}
             for name in names:
-                self._known[key].setdefault(name.partition("/")[0], []).append(name)
+                self._listings[key].setdefault(name.partition("/")[0], []).append(name)
         stem = path.removeprefix(folder).removesuffix(".lance")
-        if stem not in self._known[key] and store.scheme == "file":
+        if stem not in self._listings[key] and store.scheme == "file":
             # It may be a link to a folder, which a listing of all does not follow.
             inside = store.list_recursive(f"{folder}{stem}")
-            self._known[key][stem] = [f"{stem}/{entry.name}" for entry in inside]
-        return self._known[key].get(stem, [])
+            self._listings[key][stem] = [f"{stem}/{entry.name}" for entry in inside]
+        return self._listings[key].get(stem, [])
 
 
 def _folder(path: str) -> str:

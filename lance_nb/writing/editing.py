@@ -242,12 +242,12 @@ class _GivenValues:
     def __init__(self, snapshot: Snapshot, cells: Cells, part: Schema) -> None:
         self._snapshot = snapshot
         self._columns = project(snapshot.manifest.schema, [quoted([field.name]) for field in part])
-        self._given: dict[str, tuple[U64s, pa.Array]] = {}  # ids, ascending, and their values
+        self._by_column: dict[str, tuple[U64s, pa.Array]] = {}  # ids, ascending, and their values
         ordered = sorted(cells)
         for column in part.to_arrow():
             rows = [row for row in ordered if column.name in cells[row]]
             array = given_values([cells[row][column.name] for row in rows], column)
-            self._given[column.name] = np.asarray(rows, np.uint64), array
+            self._by_column[column.name] = np.asarray(rows, np.uint64), array
         self._ids: dict[int, tuple[Ints, U64s]] = {}
 
     def place(self, places: Sequence[tuple[Fragment, Ints, U64s]]) -> None:
@@ -275,7 +275,7 @@ class _GivenValues:
         table = selected_table(self._snapshot, self._columns, rows)
         columns = []
         for column in table.schema:
-            given_ids, new_values = self._given[column.name]
+            given_ids, new_values = self._by_column[column.name]
             place = np.searchsorted(given_ids, mine)
             place = np.minimum(place, given_ids.size - 1)
             is_given = given_ids[place] == mine

@@ -371,7 +371,7 @@ def _without(reuse: IndexMetadata, unneeded: set[int], version: int) -> list[Ind
 class Extension:
     """A segment to build: its fragments, the segments that it replaces, and those to learn from."""
 
-    wanted: Wanted
+    index: Wanted
     fragments: tuple[Fragment, ...]
     replaced: tuple[IndexMetadata, ...]
     learned_from: tuple[IndexMetadata, ...]
@@ -401,7 +401,7 @@ def optimize(
         try:
             for plan in plans:
                 segment, _ = write_segment(
-                    base, plan.wanted, plan.fragments, progress=progress, existing=plan.learned_from
+                    base, plan.index, plan.fragments, progress=progress, existing=plan.learned_from
                 )
                 segments.append(segment)
             is_complete = True

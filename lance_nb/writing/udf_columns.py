@@ -307,21 +307,21 @@ class FunctionColumns:
         self._function = function
         self._columns = list(snapshot.manifest.schema.names if columns is None else columns)
         self._batch_size = batch_size
-        self._wanted = function.output_schema
+        self._output_schema = function.output_schema
         self._first: tuple[BatchUDFCheckpoint.BatchInfo, pa.RecordBatch] | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The columns that are made; the first batch is computed if nothing says them."""
         cache = self._function.cache
-        if self._wanted is None and cache is not None:
-            self._wanted = cache.get_schema()
-        if self._wanted is None:
+        if self._output_schema is None and cache is not None:
+            self._output_schema = cache.get_schema()
+        if self._output_schema is None:
             self._first = self._first_made()
-            self._wanted = self._first[1].schema
+            self._output_schema = self._first[1].schema
             if cache is not None:
-                cache.insert_schema(self._wanted)
-        return self._wanted
+                cache.insert_schema(self._output_schema)
+        return self._output_schema
 
     def _first_made(self) -> tuple[BatchUDFCheckpoint.BatchInfo, pa.RecordBatch]:
         for fragment in self._snapshot.manifest.fragments:
@@ -413,8 +413,8 @@ class FunctionColumns:
         cache = self._function.cache
         cached = None if cache is None else cache.get_batch(info)
         if cached is not None and cached.num_rows == rows.num_rows:
-            return as_batch(cached, rows.num_rows, self._wanted)
-        batch = as_batch(self._function(rows), rows.num_rows, self._wanted)
+            return as_batch(cached, rows.num_rows, self._output_schema)
+        batch = as_batch(self._function(rows), rows.num_rows, self._output_schema)
         if cache is not None:
             cache.insert_batch(info, batch)
         return batch

@@ -241,7 +241,7 @@ class SourceRows:
 
 @dataclass(frozen=True, slots=True)
 class RowMaker:
-    """Puts rows together. ``kept`` are the columns that are read from the target.
+    """Puts rows together. ``target_columns`` are the columns that are read from the target.
 
     ``copies`` refers to the blobs of the target that rows keep.
     """
@@ -249,7 +249,7 @@ class RowMaker:
     snapshot: Snapshot
     source: SourceRows
     part: Schema
-    kept: Projection
+    target_columns: Projection
     copies: BlobCopies
 
     @classmethod
@@ -270,9 +270,9 @@ class RowMaker:
     def updated(self, fragment: Fragment, physical: Ints, rows: Ints) -> pa.Table:
         """Return matched rows with their new values; ``physical`` ascends."""
         old = None
-        if self.kept.outputs:
+        if self.target_columns.outputs:
             place = Selected(fragment, physical, physical, {})
-            old = selected_table(self.snapshot, self.kept, place)
+            old = selected_table(self.snapshot, self.target_columns, place)
             old = self.copies.table(old, row_addresses(fragment, physical))
         return self._table(rows, old)
 

@@ -77,7 +77,7 @@ test("the sections are compared one after the other, and say when nothing differ
   for (const words of [
     "The columns are the same.", "No row has changed values.", "No row was added or removed.",
     "The versions have no column in common.", "The target has no expectations.",
-    "Nobody has written a comment yet.", "dev:4 into main:3, compared with main:2", "rows in: 2",
+    "No comments yet.", "dev:4 into main:3, compared with main:2", "rows in: 2",
   ]) // biome-ignore format: one list
     assert.ok(el.textContent.includes(words), words);
   assert.equal(ctx.codes.at(-1).python, "open");

@@ -232,12 +232,12 @@ class _FragmentFiles:
             f"{bases.get(deletion.base_id, home)}/{deletion.location(fragment.id)}"
         )  # fmt: skip
         overlays = "".join(overlay.hex() for overlay in fragment.overlays)
-        self._rest = f"{fragment.physical_rows}\0{deleted}\0{overlays}"
+        self._row_state = f"{fragment.physical_rows}\0{deleted}\0{overlays}"
         self._keys: dict[frozenset[int], str] = {}
 
     def key(self, field_ids: frozenset[int]) -> str:
         cached = self._keys.get(field_ids)
         if cached is None:
             places = sorted(place for fields, place in self._files if fields & field_ids)
-            cached = self._keys[field_ids] = digest(self._rest, *places)
+            cached = self._keys[field_ids] = digest(self._row_state, *places)
         return cached

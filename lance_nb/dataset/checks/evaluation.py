@@ -197,7 +197,7 @@ class Checker:
         }
         self._allowed = (session.root.uri, *session.trusted_bases, *allow_bases)
         self._cache = CheckCache(session, is_used=cache)
-        self._others: dict[str, LanceDataset] = {}
+        self._referenced: dict[str, LanceDataset] = {}
         self._values: dict[tuple[str, str, str], pa.Array] = {}
         self._session = session
         self._tick: Callable[[], object] = int  # called between batches; may raise to cancel
@@ -362,7 +362,7 @@ class Checker:
                 self._session.trusted_bases, expectation.uri, self._session.root.uri
             )
             raise _UnknownError(f"the values are in another dataset, {expectation.uri!r}; {advice}")
-        other = self._others.get(expectation.uri)
+        other = self._referenced.get(expectation.uri)
         if other is None:
             options = self._session.storage_options
             try:
@@ -371,7 +371,7 @@ class Checker:
                 )
             except NotFoundError as error:
                 raise _UnknownError(f"the values cannot be read: {error}") from error
-            self._others[expectation.uri] = other
+            self._referenced[expectation.uri] = other
         if expectation.to not in other.schema.names:
             raise ColumnNotFoundError(expectation.to, tuple(other.schema.names))
         return other, f"{other.uri}\0{stamp_of(other.opened[1].manifest)}"

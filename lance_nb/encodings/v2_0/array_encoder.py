@@ -49,11 +49,11 @@ class _Buffers:
     """Numbers the buffers of a page."""
 
     def __init__(self) -> None:
-        self.found: list[Bytes] = []
+        self.data: list[Bytes] = []
 
     def add(self, data: Bytes) -> pb.Buffer:
-        self.found.append(data)
-        return pb.Buffer(buffer_index=len(self.found) - 1)
+        self.data.append(data)
+        return pb.Buffer(buffer_index=len(self.data) - 1)
 
 
 def encode_array(array: pa.Array) -> EncodedArray:
@@ -93,7 +93,7 @@ def encode_places(positions: Ints, sizes: Ints) -> EncodedArray:
 
 
 def _encoded(encoding: pb.ArrayEncoding, buffers: _Buffers) -> EncodedArray:
-    return EncodedArray(encoding.SerializeToString(), tuple(buffers.found))
+    return EncodedArray(encoding.SerializeToString(), tuple(buffers.data))
 
 
 def _leaf(block: DataBlock, nulls: Mask | None, buffers: _Buffers) -> pb.ArrayEncoding:
@@ -195,9 +195,9 @@ def _packed(block: PackedStruct, buffers: _Buffers) -> pb.ArrayEncoding:
     for child in block.children:
         parts = _Buffers()
         inner.append(_no_nulls(_values(child, parts)))
-        if len(parts.found) != 1 or _bits_inside(child) % 8:
+        if len(parts.data) != 1 or _bits_inside(child) % 8:
             raise NotSupportedError("fields of packed structs have whole bytes and no nulls")
-        columns.append(parts.found[0].reshape(block.num_values, -1))
+        columns.append(parts.data[0].reshape(block.num_values, -1))
     rows: Bytes = np.concatenate(columns, axis=1).ravel()
     packed = pb.PackedStruct(inner=inner, buffer=buffers.add(rows))
     return pb.ArrayEncoding(packed_struct=packed)

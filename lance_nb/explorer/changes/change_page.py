@@ -160,11 +160,11 @@ class ChangedRows:
     """A window of rows, and what is known of all of them."""
 
     page: ChangePage
-    found: Mapping[str, Any]
+    rows_found: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """Return the sidecar, without the buffers."""
-        return self.page.to_json() | {"found": dict(self.found)}
+        return self.page.to_json() | {"found": dict(self.rows_found)}
 
 
 def kinds_of(args: Mapping[str, Any]) -> tuple[str, ...]:

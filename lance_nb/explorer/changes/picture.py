@@ -273,7 +273,7 @@ def draw_changes_view(session: Session, shown: Shown) -> list[Panel]:
         level = "transactions"
     if level == "rows":
         rows = changed_rows(diff, Window(limit=MAX_ROWS))
-        known_counts = rows.found
+        known_counts = rows.rows_found
         total = sum(known_counts[kind] for kind in ("changed", "added", "removed")) if known_counts[
             "is_finished"] else None  # fmt: skip
         return [*panels, draw_level("Rows that differ", rows.page, total)]

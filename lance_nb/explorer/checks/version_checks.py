@@ -7,7 +7,7 @@ Layouts::
     sample    {columns: [{name, type}], rows: [[text | null]], cut}: the first rows that fail
 
 ``words`` name the expectations that fail and how many rows, for a hover. "unknown": an expectation
-cannot be evaluated at the version. "unchecked": nobody has evaluated it yet, and evaluating it
+cannot be evaluated at the version. "unchecked": not evaluated yet, and evaluating it
 needs more bytes than are read without being asked for. ``rows`` is the number of rows that fail;
 null where an expectation is about all rows together.
 

@@ -339,7 +339,7 @@ class CheckHandlers(RequestHandlers):
 
     @contextmanager
     def _alone(self, progress: Progress) -> Iterator[None]:
-        """Hold the lock; whoever waits for it can be cancelled."""
+        """Hold the lock; waiting for it can be cancelled."""
         while not self._lock.acquire(timeout=LOCK_S):
             progress(0, 1)
         try:

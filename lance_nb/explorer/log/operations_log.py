@@ -47,7 +47,7 @@ class Entry:
     id: int
     time: datetime
     who: str
-    what: str
+    action: str
     code: Code
     place: Place | None
     undo: Undo
@@ -61,7 +61,7 @@ class Entry:
             "id": self.id,
             "time_ms": text.milliseconds(self.time),
             "who": text.name(self.who),
-            "what": text.line(self.what, 200),
+            "what": text.line(self.action, 200),
             "label": "" if version is None else text.ref_label(branch, version),
             "branch": branch,
             "version": version,
@@ -104,7 +104,7 @@ class OperationsLog:
             entry.is_undone = True
             branch = None if done.place is None else done.place[0]
             place = None if done.version is None else (branch, done.version)
-            self.record(f"Undo: {entry.what}", done.code, done.undo, place)
+            self.record(f"Undo: {entry.action}", done.code, done.undo, place)
             return done
 
     def to_json(self, dataset: LanceDataset) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class RestoreUndo:
 
     branch: str | None
     version: int
-    what: str = ""
+    action: str = ""
 
     @property
     def label(self) -> str:
@@ -102,7 +102,7 @@ class RestoreUndo:
     def run(self, dataset: LanceDataset, progress: Progress) -> Undone:
         """Commit the version before as a new one. Raises LanceError."""
         newest = dataset.checkout_version((self.branch, None))
-        message = f"Undo version {self.version}" + (f": {self.what}" if self.what else "")
+        message = f"Undo version {self.version}" + (f": {self.action}" if self.action else "")
         restored = text.ref_label(self.branch, self.version - 1)
         opened = Python("ds")
         if self.branch is not None:

@@ -130,8 +130,8 @@ class MapHandlers(RequestHandlers):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._planes: dict[tuple[str, str], tuple[Plane, int]] = {}
-        self._kept: OrderedDict[str, PlacedMap] = OrderedDict()
-        self._made = 0
+        self._maps: OrderedDict[str, PlacedMap] = OrderedDict()
+        self._num_placed = 0
 
     def on_columns(self, args: Mapping[str, Any]) -> Answer:
         """Return the columns that a map can be made of."""
@@ -165,15 +165,15 @@ class MapHandlers(RequestHandlers):
 
         def work(progress: Progress) -> Answer:
             placed = self._placed(place, source, (column, layout), progress)
-            placed.colouring = _coloured(source, placed, colour, self._known(column, colour),
-                                         progress)  # fmt: skip
+            categories = self._coloured_categories(column, colour)
+            placed.colouring = _coloured(source, placed, colour, categories, progress)
             placed.sizing = _sized(source, placed, size, progress)
-            self._made += 1
-            key = f"m{self._made}"
-            self._kept[key] = placed
+            self._num_placed += 1
+            key = f"m{self._num_placed}"
+            self._maps[key] = placed
             self.session.keep(RecentAnswers).placed_map = placed
-            while len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
+            while len(self._maps) > MAX_KEPT:
+                self._maps.popitem(last=False)
             return Answer({"key": key, "layout": layout, **placed.to_json()})
 
         return Job(work)
@@ -189,7 +189,7 @@ class MapHandlers(RequestHandlers):
         plane: Plane
         if column_and_layout in self._planes:
             plane, divisor = self._planes[column_and_layout]
-            for held in self._kept.values():
+            for held in self._maps.values():
                 if held.place == place and held.points.plane is plane:
                     return PlacedMap(place, held.points, held.colouring)
         else:
@@ -211,7 +211,7 @@ class MapHandlers(RequestHandlers):
     def on_stage(self, args: Mapping[str, Any]) -> Job:
         """Stage the coordinates of a map as a new column."""
         self.session.check_unlocked()
-        held, branch = self._at(args), _optional(args, "branch")
+        held, branch = self._placed_map(args), _optional(args, "branch")
         source, plane = self.session.open(held.place), held.points.plane
         if not isinstance(source, LanceDataset):
             raise NotSupportedError(f"{type(source).__name__} cannot be written")
@@ -243,28 +243,28 @@ class MapHandlers(RequestHandlers):
 
         return Job(work)
 
-    def _known(self, column: str, colour: str | None) -> list[str]:
+    def _coloured_categories(self, column: str, colour: str | None) -> list[str]:
         """Return the categories that have colours, so that they keep them in other versions."""
-        for held in reversed(self._kept.values()):
+        for held in reversed(self._maps.values()):
             if held.colouring.column == colour and held.points.plane.column == column:
                 return [entry.label for entry in held.colouring.legend if entry.code < len(
                     held.colouring.values)]  # fmt: skip
         return []
 
-    def _which(self, held: PlacedMap) -> tuple[str, str]:
+    def _plane_key(self, held: PlacedMap) -> tuple[str, str]:
         """Return the column and the layout of a map."""
         return next(key for key, (plane, _) in self._planes.items()
                     if plane is held.points.plane)  # fmt: skip
 
-    def _at(self, args: Mapping[str, Any]) -> PlacedMap:
-        held = self._kept.get(words(args, "key", 24))
+    def _placed_map(self, args: Mapping[str, Any]) -> PlacedMap:
+        held = self._maps.get(words(args, "key", 24))
         if held is None:
             raise InvalidInputError("this map is no longer cached: open its version again")
         return held
 
     def on_piece(self, args: Mapping[str, Any]) -> Answer:
         """Return a part of the points."""
-        held = self._at(args)
+        held = self._placed_map(args)
         piece = integer(args, "piece", low=0, high=held.pieces - 1)
         some = slice(piece, None, held.pieces)
         parts: list[npt.NDArray[Any]] = [held.points.xy, held.colouring.codes]
@@ -274,7 +274,7 @@ class MapHandlers(RequestHandlers):
 
     def on_colour(self, args: Mapping[str, Any]) -> Job:
         """Colour points by another column."""
-        held, colour = self._at(args), _optional(args, "colour")
+        held, colour = self._placed_map(args), _optional(args, "colour")
         source = scanned_source(self.session.open(held.place))
 
         def work(progress: Progress) -> Answer:
@@ -287,7 +287,7 @@ class MapHandlers(RequestHandlers):
 
     def on_size(self, args: Mapping[str, Any]) -> Job:
         """Give points the sizes of another column, or one size."""
-        held, size = self._at(args), _optional(args, "size")
+        held, size = self._placed_map(args), _optional(args, "size")
         source = scanned_source(self.session.open(held.place))
 
         def work(progress: Progress) -> Answer:
@@ -300,10 +300,10 @@ class MapHandlers(RequestHandlers):
 
     def on_compare(self, args: Mapping[str, Any]) -> Job:
         """Compare the points with those of an earlier version."""
-        held, place, match = self._at(args), place_of(args), _optional(args, "match")
+        held, place, match = self._placed_map(args), place_of(args), _optional(args, "match")
         before = scanned_source(self.session.open(place))
         after = scanned_source(self.session.open(held.place))
-        key, colour = self._which(held), held.colouring
+        key, colour = self._plane_key(held), held.colouring
 
         def work(progress: Progress) -> Answer:
             earlier = self._placed(place, before, key, progress)
@@ -340,7 +340,7 @@ class MapHandlers(RequestHandlers):
 
     def on_lasso(self, args: Mapping[str, Any]) -> Answer:
         """Choose the points in a polygon."""
-        held, polygon = self._at(args), _polygon(args.get("polygon"))
+        held, polygon = self._placed_map(args), _polygon(args.get("polygon"))
         places = held.points.inside(polygon)
         bits = np.zeros(held.points.num_points, np.bool_)
         bits[places] = True
@@ -350,7 +350,7 @@ class MapHandlers(RequestHandlers):
 
     def on_group(self, args: Mapping[str, Any]) -> Answer:
         """Choose the points of a colour, or those that differ from the earlier version."""
-        held, kind = self._at(args), words(args, "kind", 20)
+        held, kind = self._placed_map(args), words(args, "kind", 20)
         if kind == "code":
             code = integer(args, "code", low=0, high=255)
             chosen = held.colouring.codes == code
@@ -386,7 +386,7 @@ class MapHandlers(RequestHandlers):
 
     def on_point(self, args: Mapping[str, Any]) -> Answer:
         """Read the row of a point."""
-        held = self._at(args)
+        held = self._placed_map(args)
         index = integer(args, "index", low=0, high=MAX_COUNT)
         if index >= held.points.num_points:
             raise NotFoundError(f"the map has no point {index:,}")

@@ -131,7 +131,7 @@ class WallHandlers(RequestHandlers):
 
         def work(progress: Progress) -> Answer:
             shown = source.count_rows() if query.order is None else query.order.num_rows
-            return self._kept(args, group_rows(source, query, column, shown, progress))
+            return self._sections_answer(args, group_rows(source, query, column, shown, progress))
 
         return Job(work)
 
@@ -153,7 +153,7 @@ class WallHandlers(RequestHandlers):
             if threshold is not None:
                 flags["--threshold"] = str(threshold)
             code = offered(python, magic("duplicates", options=flags))
-            return self._kept(args, duplicate_sections(duplicates, vectors), code)
+            return self._sections_answer(args, duplicate_sections(duplicates, vectors), code)
 
         return Job(work)
 
@@ -168,11 +168,11 @@ class WallHandlers(RequestHandlers):
             python = refs.opened(source).attribute("label_doubts").call(vectors, label, **arguments)
             flags = {"--by": vectors, "--where": query.filter}
             code = offered(python, magic("doubts", label, options=flags))
-            return self._kept(args, doubt_sections(doubts, label), code)
+            return self._sections_answer(args, doubt_sections(doubts, label), code)
 
         return Job(work)
 
-    def _kept(
+    def _sections_answer(
         self, args: Mapping[str, Any], sections: Sections, code: dict[str, str] | None = None
     ) -> Answer:
         key = self.session.row_orders.keep_sections(place_of(args), sections.order)

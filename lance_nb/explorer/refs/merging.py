@@ -69,7 +69,7 @@ MERGE_KINDS = ("merge", "cherry-pick", "revert")
 
 @dataclass(frozen=True, slots=True)
 class MergeForm:
-    """What is to be brought where, and how. ``choices`` is None while nobody has made any."""
+    """A merge, cherry-pick or revert to do. ``choices`` is None while none was made."""
 
     kind: str
     source: str

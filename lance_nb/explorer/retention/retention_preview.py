@@ -57,7 +57,7 @@ def retention_state(simulator: RetentionSimulator, num_damaged: int) -> dict[str
 def retention_move(simulator: RetentionSimulator, rule: RetentionRule) -> dict[str, Any]:
     """Return what a rule removes and keeps."""
     simulation = simulator.simulate(rule)
-    reasons = _reasons(simulator, rule, simulation.gone.tolist())
+    reasons = _reasons(simulator, rule, simulation.removed.tolist())
     runs = _runs(simulator.numbers, reasons)
     return {
         "versions": len(simulation.numbers),
@@ -122,7 +122,7 @@ def retention_files(
     removed = set(simulation.numbers)
     reason = ""
     if version in simulator.numbers:
-        reason = _reasons(simulator, rule, simulation.gone.tolist())[
+        reason = _reasons(simulator, rule, simulation.removed.tolist())[
             simulator.numbers.index(version)
         ]
     files = simulator.files_of(version, removed, MAX_FILES)

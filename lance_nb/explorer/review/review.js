@@ -224,7 +224,7 @@ export function mountReview(el, ctx, link = alone(ctx)) {
       comments,
       now.discussion.length
         ? now.discussion.map(comment)
-        : h("li", { class: "lnb-faint" }, "Nobody has written a comment yet."),
+        : h("li", { class: "lnb-faint" }, "No comments yet."),
       now.problems.map((/** @type {string} */ problem) =>
         h("li", { class: "lnb-faint" }, `A comment was left out: ${problem}`),
       ),

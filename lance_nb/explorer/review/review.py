@@ -121,7 +121,7 @@ class ReviewSections:
             for name in columns[:MAX_COLUMNS]:
                 pair = table[name][row]
                 if pair.is_valid:
-                    before, after = self._both(pair["old"], pair["new"])
+                    before, after = self._value_pair(pair["old"], pair["new"])
                     rows.append(
                         {
                             "place": visible_lines(place),
@@ -204,7 +204,7 @@ class ReviewSections:
             add(comment, 0)
         return entries
 
-    def _both(self, old: pa.Scalar, new: pa.Scalar) -> tuple[Json, Json]:
+    def _value_pair(self, old: pa.Scalar, new: pa.Scalar) -> tuple[Json, Json]:
         if cells.is_text(old.type) and cells.is_text(new.type) and old.is_valid and new.is_valid:
             before, after = marked_words(old.as_py(), new.as_py())
             return {"parts": before}, {"parts": after}

@@ -204,7 +204,7 @@ _SAID = {"comment": "", "approval": " approved", "changes-requested": " asks for
 
 def _discussion(comments: list[Json]) -> str:
     if not comments:
-        return _note("Nobody has written a comment yet.")
+        return _note("No comments yet.")
     parts = []
     for comment in comments:
         late = f", of version {comment['version']}" if comment["is_late"] else ""

@@ -471,7 +471,7 @@ class _Tally:
         self.low: pa.Scalar | None = None
         self.high: pa.Scalar | None = None
         self.edges: tuple[float, float] | None = None
-        self.kept: list[pa.Array] | None = [] if keeps else None
+        self.values: list[pa.Array] | None = [] if keeps else None
         self._keeps = keeps
         self._counted: pa.Table | None = None
         self._sketch: DistinctCount | None = None
@@ -507,10 +507,10 @@ class _Tally:
 
         odd = odd_values(values)
         self.odd = OddValues(*(a + b for a, b in zip(self.odd, odd, strict=True)))
-        if self.kept is not None:
-            self.kept.append(values)
+        if self.values is not None:
+            self.values.append(values)
             if self.rows > KEPT_VALUES:
-                self.kept = None
+                self.values = None
         finite = values.filter(pc.is_finite(values)) if any(odd) else values
         if not len(finite):
             return
@@ -557,10 +557,10 @@ class _Tally:
 
 def _facts(scan: _Scan, tally: _Tally, places: BarPlaces | None = None) -> dict[str, Any]:
     """Describe the values that were kept, or read the column once more."""
-    if tally.kept is not None:
-        if not tally.kept:
+    if tally.values is not None:
+        if not tally.values:
             return _number_facts(pa.array([], scan.kind), tally.nulls, places)
-        values_kept = pa.concat_arrays(tally.kept)
+        values_kept = pa.concat_arrays(tally.values)
         return _number_facts(
             values_kept, tally.nulls, places, lambda: scan.progress(scan.passed, 1)
         )

@@ -105,13 +105,13 @@ class FullTextSearch:
     """A search that is checked against a version.
 
     ``indices``: the names of the indices that are searched, none for a scan, which uses
-    ``condition``. ``known``: the columns that could be searched.
+    ``condition``. ``searchable``: the columns that could be searched.
     """
 
     request: SearchRequest
     terms: tuple[Term, ...]
     columns: tuple[str, ...]
-    known: tuple[str, ...]
+    searchable: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     indices: tuple[str, ...] = ()
     query: FullTextQuery | None = None
@@ -157,7 +157,7 @@ class FullTextSearch:
             "ranked": self.is_ranked,
             "condition": self.condition,
             "columns": [
-                {"raw": name, "name": text.name(name)} for name in self.known[:MAX_COLUMNS]
+                {"raw": name, "name": text.name(name)} for name in self.searchable[:MAX_COLUMNS]
             ],
         }
 
@@ -427,7 +427,7 @@ def _scanned(dataset: Source, search: FullTextSearch, remarks: list[str]) -> Ful
             "column, or search for fewer words"
         )
     return FullTextSearch(
-        search.request, terms, tuple(names), search.known, tuple(remarks), condition=condition
+        search.request, terms, tuple(names), search.searchable, tuple(remarks), condition=condition
     )
 
 

@@ -97,7 +97,9 @@ def _images(session: Session, page: RowPage, query: RowQuery, row: int) -> Image
         column = cells.plain(table.column(0))
         if cells.is_binary(column.type):
             images = media.thumbnails(column)
-            found_images |= {(row + image.at, place): (image.media, image.data) for image in images}
+            found_images |= {
+                (row + image.row, place): (image.media, image.data) for image in images
+            }
     return found_images
 
 

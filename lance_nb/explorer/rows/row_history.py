@@ -58,25 +58,25 @@ class _Search:
     history: RowHistory
     steps: Iterator[RowEvent]
     lock: threading.Lock = field(default_factory=threading.Lock)
-    found: list[RowEvent] = field(default_factory=list)
+    events: list[RowEvent] = field(default_factory=list)
     is_whole: bool = False
 
     def go_on(self, upto: int, progress: Progress) -> None:
         """Search until ``upto`` steps are known. One search at a time."""
         with self.lock:
-            while not self.is_whole and len(self.found) < upto:
-                progress(len(self.found), 0)
+            while not self.is_whole and len(self.events) < upto:
+                progress(len(self.events), 0)
                 step = next(self.steps, None)
                 self.is_whole = step is None
                 if step is not None:
-                    self.found.append(step)
+                    self.events.append(step)
 
 
 class RowHistoryCache:
     """The searches of the rows that were requested last."""
 
     def __init__(self, _session: object) -> None:
-        self._kept: OrderedDict[RowPlace, _Search] = OrderedDict()
+        self._searches: OrderedDict[RowPlace, _Search] = OrderedDict()
 
     def steps(
         self, dataset: ComparedSource, row: RowPlace, upto: int, progress: Progress
@@ -86,22 +86,22 @@ class RowHistoryCache:
         ``progress`` gets (steps found, 0) before each: what it raises ends the search for now.
         Raises NotFoundError, InvalidInputError.
         """
-        life = self._kept.get(row)
+        life = self._searches.get(row)
         if life is None:
             life = _begin(dataset, row)
-            self._kept[row] = life
-            while len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
+            self._searches[row] = life
+            while len(self._searches) > MAX_KEPT:
+                self._searches.popitem(last=False)
         try:
             life.go_on(upto, progress)
         except LanceError as error:
             if not isinstance(error, CancelledError):
-                self._kept.pop(row, None)  # the search is over; the next request begins anew
+                self._searches.pop(row, None)  # the search is over; the next request begins anew
             raise
         return {
             "label": text.line(life.history.label, 200),
             "followed": _followed(life.history.label),
-            "steps": [_step(dataset, event) for event in life.found[:upto]],
+            "steps": [_step(dataset, event) for event in life.events[:upto]],
             "whole": life.is_whole,
         }
 

@@ -108,16 +108,16 @@ class SampleCache:
     """The samples of the versions looked at last."""
 
     def __init__(self, _session: object) -> None:
-        self._kept: OrderedDict[tuple[str | None, int], RowSample] = OrderedDict()
+        self._samples: OrderedDict[tuple[str | None, int], RowSample] = OrderedDict()
 
     def of(self, dataset: Source) -> RowSample:
         """Return the sample of a version."""
         place = dataset.branch, dataset.version
-        if place not in self._kept:
-            self._kept[place] = RowSample(dataset)
-            while len(self._kept) > MAX_SAMPLES:
-                self._kept.popitem(last=False)
-        return self._kept[place]
+        if place not in self._samples:
+            self._samples[place] = RowSample(dataset)
+            while len(self._samples) > MAX_SAMPLES:
+                self._samples.popitem(last=False)
+        return self._samples[place]
 
 
 def _rows_of_fragments(dataset: Source) -> Places:

@@ -365,7 +365,7 @@ class RowHandlers(RequestHandlers):
         thumbnails = media.thumbnails(column)
         about = [
             {
-                "at": row + thumbnail.at,
+                "at": row + thumbnail.row,
                 "mime": thumbnail.media.mime,
                 "width": thumbnail.media.width,
                 "height": thumbnail.media.height,

@@ -95,7 +95,7 @@ class Running:
     ``counts_tasks``: ``done`` and ``total`` are tasks of an engine, known from the start.
     """
 
-    what: str
+    title: str
     phase: str = "planning"
     engine: str = "local"
     done: int = 0
@@ -120,7 +120,7 @@ class ProgressReporter:
     """The progress of one running piece of work."""
 
     def __init__(self, title: str = "", progress: Progress = quiet) -> None:
-        self._what = title
+        self._title = title
         self._progress = progress
         self._began = time.monotonic()
         self._stopped: CancelledError | None = None
@@ -158,7 +158,7 @@ class ProgressReporter:
             raise self._stopped
 
     def _update(self, **changes: Any) -> None:
-        self.now = Running(self._what, elapsed_s=time.monotonic() - self._began, **changes)
+        self.now = Running(self._title, elapsed_s=time.monotonic() - self._began, **changes)
         self._report()
 
     def _report(self) -> None:
@@ -297,7 +297,7 @@ class Card:
             return False
         return self.stage.newest_version() != self.checked_version
 
-    def look(self, progress: Progress = quiet) -> None:
+    def refresh_meetings(self, progress: Progress = quiet) -> None:
         """Forecast a commit of the card anew; may run beside other work on it."""
         stage, state = self.stage, self.state
         if state not in (READY, FAILED) or stage is None:
@@ -440,7 +440,7 @@ class Card:
         """Record a commit that failed, or whose outcome is unknown."""
         self.state, self.problem = state, error
         if state == FAILED:
-            self.look()
+            self.refresh_meetings()
 
     def look_again(self) -> None:
         """After an unknown outcome, check whether the commit is in the dataset."""

@@ -421,7 +421,7 @@ def _samples(card: Card) -> list[dict[str, Any]]:
 
 
 def _upserted(preview: StagePreview, on: list[str]) -> list[str]:
-    """Tell rows after an upsert that are new from those that were there; "" where nobody knows."""
+    """Say of rows after an upsert whether each is new or updated; "" where that is unknown."""
     if any(name not in preview.added.schema.names for name in on):
         return [""] * min(MAX_ROWS, preview.added.num_rows)
     old, new = (

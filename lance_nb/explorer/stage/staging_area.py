@@ -169,7 +169,7 @@ class StagingArea:
         for card in done[: max(0, len(done) - KEPT_DONE)]:
             self.cards.remove(card)
 
-    def forget_strangers(self, dataset: LanceDataset) -> None:
+    def drop_foreign_cards(self, dataset: LanceDataset) -> None:
         """Forget cards of a former dataset at this location, which has been replaced since."""
         for card in self.open_cards:
             branch, version = card.dataset.branch, card.dataset.version

@@ -103,7 +103,7 @@ class StageHandlers(RequestHandlers):
     def on_menu(self, args: Mapping[str, Any]) -> Answer:
         """Return the verbs and what their forms offer."""
         dataset = self._dataset(args)
-        self._area.forget_strangers(dataset)
+        self._area.drop_foreign_cards(dataset)
         return Answer(form_choices(dataset, row_sources.notebook_variables()))
 
     def on_check(self, args: Mapping[str, Any]) -> Answer:
@@ -133,7 +133,7 @@ class StageHandlers(RequestHandlers):
         def work(progress: Progress) -> Answer:
             for card in area.open_cards if area.running is None else ():
                 if card.is_stale():
-                    card.look(progress)
+                    card.refresh_meetings(progress)
                 card.check_expectations(progress)
             return Answer({"area": self._area_json(area)})
 

@@ -65,7 +65,7 @@ class DatabaseTables:
         self.refresh()
 
     def refresh(self) -> None:
-        """List the tables anew, and forget what was described. Raises StorageError."""
+        """List the tables again, without what was cached. Raises StorageError."""
         self._listing = self.database.listing()
         self._number += 1
         self._cards: dict[int, TableCard] = {}
@@ -181,7 +181,7 @@ class DatabaseTables:
         listing, cards, number = self._listing, self._cards, self._number
 
         def work(progress: Progress) -> Answer:
-            progress(0, len(places))  # also raises when nobody waits any more
+            progress(0, len(places))  # also raises when the request was cancelled
             tasks = [partial(table_card, listing, listing.names[index]) for index in places]
             table_cards = {}
             for index, card in zip(places, run_side_by_side(tasks, THREADS), strict=True):

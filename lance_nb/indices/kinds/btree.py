@@ -118,7 +118,7 @@ class BTree:
         self._nulls = numbers(nulls, lookup.path, np.int64)
         self._pages: Ints = numbers(pages, lookup.path, np.int64)
         self._bounds = _integer_bounds(low, high)
-        self._kept: dict[int, tuple[pa.Array, U64s]] = {}
+        self._cached_pages: dict[int, tuple[pa.Array, U64s]] = {}
         self._kept_bytes = 0
         count = -(-data.num_rows // self._page_rows)
         if not np.array_equal(np.sort(self._pages), np.arange(count)):
@@ -199,7 +199,8 @@ class BTree:
     def _read(self, pages: Ints) -> tuple[pa.Array, U64s]:
         """Return values and rows of pages, ascending; few pages are kept for the next search."""
         is_few = pages.size <= _FEW
-        kept_pages = self._kept if is_few else {}  # never changed: another thread has its own
+        # The dict is replaced, never changed: another thread may read it.
+        kept_pages = self._cached_pages if is_few else {}
         missing = np.array([page for page in pages.tolist() if page not in kept_pages], np.int64)
         starts = missing * self._page_rows
         stops = np.minimum(starts + self._page_rows, self._data.num_rows)
@@ -236,9 +237,9 @@ class BTree:
             values.get_total_buffer_size() + rows.nbytes for values, rows in pages_read.values()
         )
         if self._kept_bytes + size > _KEPT_BYTES:
-            self._kept, self._kept_bytes = {}, 0
+            self._cached_pages, self._kept_bytes = {}, 0
         if size <= _KEPT_BYTES:
-            self._kept = self._kept | pages_read
+            self._cached_pages = self._cached_pages | pages_read
             self._kept_bytes += size
 
     def _matching(self, leaf: Leaf) -> Mask:

@@ -101,7 +101,7 @@ class Partition:
         if self._postings.setting("posting_tail_codec") != TAIL_CODEC:
             raise NotSupportedError(f"{self.path}: posting lists of an older form")
         self.has_positions = "_compressed_position" in self._postings.names
-        self._known: OrderedDict[int, Posting] = OrderedDict()
+        self._cached_postings: OrderedDict[int, Posting] = OrderedDict()
         self._factors: dict[int, Factors] = {}
         self._average = 0.0  # tokens of a document, for which the factors hold
 
@@ -134,9 +134,9 @@ class Partition:
 
     def posting(self, number: int) -> Posting:
         """Return the documents of a token. Raises CorruptFileError."""
-        cached = self._known.get(number)
+        cached = self._cached_postings.get(number)
         if cached is not None:
-            self._known.move_to_end(number)
+            self._cached_postings.move_to_end(number)
             return cached
         (blocks,) = self._postings.read_rows(["_posting"], np.array([number], np.int64))
         if not (pa.types.is_list(blocks.type) and _is_binary(blocks.type.value_type)):
@@ -153,7 +153,7 @@ class Partition:
             expected = f"no token more than {size} times, the length of its text"
             times = f"token {number} {int(posting.frequencies[document])} times"
             raise CorruptFileError(self.path, None, expected, times)
-        self._known[number] = posting
+        self._cached_postings[number] = posting
         self._shrink(number)
         return posting
 
@@ -178,15 +178,15 @@ class Partition:
 
     def _shrink(self, number: int) -> None:
         """Forget what was asked for longest ago, and not ``number``, until the rest is small."""
-        held = self._known, self._factors
-        while len(self._known) > 1:
+        held = self._cached_postings, self._factors
+        while len(self._cached_postings) > 1:
             if sum(entry.nbytes for cache in held for entry in cache.values()) <= POSTING_BYTES:
                 break
-            oldest = next(iter(self._known))
+            oldest = next(iter(self._cached_postings))
             if oldest == number:
-                self._known.move_to_end(number)
+                self._cached_postings.move_to_end(number)
                 continue
-            del self._known[oldest]
+            del self._cached_postings[oldest]
             self._factors.pop(oldest, None)
 
     def positions(self, number: int, posting: Posting, chosen: Ints) -> tuple[Ints, Ints]:

@@ -68,23 +68,23 @@ class Partitions:
     """The partitions that were read through one handle of a dataset, within bounds."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, int], Partition] = OrderedDict()
+        self._partitions: OrderedDict[tuple[str, int], Partition] = OrderedDict()
         self._lock = threading.Lock()
         self._size_bytes = 0
 
     def get(self, key: tuple[str, int], read: Callable[[], Partition]) -> Partition:
         """Return a partition, reading it if it is not kept."""
         with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-                return self._known[key]
+            if key in self._partitions:
+                self._partitions.move_to_end(key)
+                return self._partitions[key]
         partition = read()
         with self._lock:
-            if key not in self._known and partition.size_bytes <= KEPT_BYTES_MAX:
-                self._known[key] = partition
+            if key not in self._partitions and partition.size_bytes <= KEPT_BYTES_MAX:
+                self._partitions[key] = partition
                 self._size_bytes += partition.size_bytes
                 while self._size_bytes > KEPT_BYTES_MAX:
-                    self._size_bytes -= self._known.popitem(last=False)[1].size_bytes
+                    self._size_bytes -= self._partitions.popitem(last=False)[1].size_bytes
         return partition
 
 
@@ -103,7 +103,7 @@ class IvfSegment:
         self, uuid: str, partitions: Partitions, index: IndexFile, auxiliary: IndexFile
     ) -> None:
         self._uuid = uuid
-        self._kept = partitions
+        self._partitions = partitions
         self.file = auxiliary
         self.index_path = index.path
         self.kind, self.metric = _kind_and_metric(index)
@@ -149,7 +149,7 @@ class IvfSegment:
 
     def partition(self, number: int) -> Partition:
         """Read one partition whole. Raises CorruptFileError, NotSupportedError."""
-        return self._kept.get((self._uuid, number), lambda: self._read(number))
+        return self._partitions.get((self._uuid, number), lambda: self._read(number))
 
     def _read(self, number: int) -> Partition:
         start, length = int(self._starts[number]), int(self.lengths[number])

@@ -223,7 +223,7 @@ class Comparison:
     ) -> None:
         self.pairs = tuple(pairs)
         self._ends = ends
-        self._found: list[ChangedRows] = []
+        self._parts: list[ChangedRows] = []
         self._num_found = 0
         self._done = 0
         aligned, self._moved = units
@@ -240,11 +240,11 @@ class Comparison:
         """Yield the changed rows ``[start, stop)``, comparing as far as that needs."""
         position, number = 0, 0
         while stop is None or position < stop:
-            if progress is not None and number >= len(self._found):
+            if progress is not None and number >= len(self._parts):
                 progress(self._done, self.num_rows)
             if not self._has(number):
                 return
-            part = self._found[number]
+            part = self._parts[number]
             first, last = max(start - position, 0), part.num_rows
             if stop is not None:
                 last = min(last, stop - position)
@@ -254,7 +254,7 @@ class Comparison:
 
     def finish(self, progress: Progress | None = None) -> None:
         """Compare everything."""
-        number = len(self._found)
+        number = len(self._parts)
         while self._has(number):
             number += 1
             if progress is not None:
@@ -280,19 +280,19 @@ class Comparison:
     def changed_cells(self) -> Ints:
         """Count the changed cells of each column found so far."""
         total = np.zeros(len(self.pairs), np.int64)
-        for part in self._found:
+        for part in self._parts:
             total += part.columns(len(self.pairs)).sum(axis=0)
         return total
 
     def _has(self, number: int) -> bool:
         """Compare until there are more parts than ``number``, or everything is compared."""
         with self._lock:
-            while len(self._found) <= number:
+            while len(self._parts) <= number:
                 part = next(self._steps, None)
                 if part is None:
                     return False
                 self._num_found += part.num_rows
-                self._found.append(part)
+                self._parts.append(part)
         return True
 
     def _compare(self) -> Iterator[ChangedRows]:

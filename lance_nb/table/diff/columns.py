@@ -6,8 +6,8 @@ again. So the schemas of the versions that changed them are read in order; a ver
 restored brings its names back. A column whose type changed is paired when Arrow can cast the one
 type to the other.
 
-The *home* of a column in a fragment is the set of (field id, file) that hold it: equal homes mean
-equal values, row by row, without reading any.
+Two fragments that keep a column in the same files, by (field id, file), have equal values in it,
+row by row, without reading any.
 
 Limits: renames are not followed past a version that was cleaned up; fields are matched by name.
 Source: messages Field and DataFile of lance.table; operations Project, Merge, Overwrite, Restore.
@@ -31,7 +31,7 @@ from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot, read_transaction
 from lance_nb.value_classes import dataclass
 
-Home = frozenset[tuple[int, FileKey]]
+ColumnFiles = frozenset[tuple[int, FileKey]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +109,18 @@ def choose_columns(
     return tuple(by_name[name] for name in names)
 
 
-class Homes:
-    """Where the fragments of one version keep its columns."""
+class FragmentColumns:
+    """The files in which the fragments of one version keep its columns."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._known: tuple[Fragment, dict[int, FileKey]] | None = None
+        self._newest: tuple[Fragment, dict[int, FileKey]] | None = None
 
-    def of(self, fragment: Fragment, field: Field) -> Home:
-        """Return the home of a column, empty when the fragment does not hold it."""
-        if self._known is None or self._known[0] is not fragment:  # asked column after column
-            self._known = (fragment, dict(self._fields(fragment)))
-        files = self._known[1]
+    def files_of(self, fragment: Fragment, field: Field) -> ColumnFiles:
+        """Return the files that hold a column in a fragment; none if it has not the column."""
+        if self._newest is None or self._newest[0] is not fragment:  # asked column after column
+            self._newest = (fragment, dict(self._fields(fragment)))
+        files = self._newest[1]
         return frozenset((field.id, files[field.id]) for field in field.walk() if field.id in files)
 
     def _fields(self, fragment: Fragment) -> Iterator[tuple[int, FileKey]]:

@@ -26,7 +26,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import primary_key
-from lance_nb.table.diff.columns import ColumnPair, Home, Homes
+from lance_nb.table.diff.columns import ColumnFiles, ColumnPair, FragmentColumns
 from lance_nb.table.diff.fragments import FragmentMatch, Pair, Places, deleted_offsets, fragments_at
 from lance_nb.table.diff.merge_base import Ends, ancestor_of
 from lance_nb.table.diff.row_locator import FragmentRows, Piece, PlacedRows, find_origins, live_rows
@@ -140,25 +140,25 @@ class RowPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What is asked again and again while a plan is made."""
+class _PlanContext:
+    """What each step of a plan needs."""
 
     ends: Ends
     pairs: Sequence[ColumnPair]
-    homes_a: Homes
-    homes_b: Homes
+    columns_a: FragmentColumns
+    columns_b: FragmentColumns
     key: frozenset[str]
 
     def written_anew(self, piece_a: Piece, a: Fragment, piece_b: Piece, b: Fragment) -> list[str]:
-        """Name the columns of ``b`` whose homes differ; a column that ``a`` has not has none."""
+        """Name the columns of ``b`` that other files hold than in ``a``, or that ``a`` has not."""
         rewritten = []
         for pair in self.pairs:
             if pair.b is None:
                 continue
-            home_a: Home = frozenset()
+            files_a: ColumnFiles = frozenset()
             if pair.a is not None:
-                home_a = piece_a.home(self.homes_a.of(a, pair.a), pair.a)
-            if home_a != piece_b.home(self.homes_b.of(b, pair.b), pair.b):
+                files_a = piece_a.column_files(self.columns_a.files_of(a, pair.a), pair.a)
+            if files_a != piece_b.column_files(self.columns_b.files_of(b, pair.b), pair.b):
                 rewritten.append(pair.name)
         return rewritten
 
@@ -167,10 +167,13 @@ def plan_rows(
     ends: Ends, match: FragmentMatch, pairs: Sequence[ColumnPair], key: Sequence[str] = ()
 ) -> RowPlan:
     """Find the rows that may differ; ``key`` are the columns by which rows are told apart."""
-    context = _Known(
-        ends, pairs, Homes(Places(ends.a.locations)), Homes(Places(ends.b.locations)),
+    context = _PlanContext(
+        ends,
+        pairs,
+        FragmentColumns(Places(ends.a.locations)),
+        FragmentColumns(Places(ends.b.locations)),
         frozenset(key),
-    )  # fmt: skip
+    )
     aligned: list[Aligned] = []
     left: list[FragmentRows] = []
     right: list[FragmentRows] = []
@@ -191,7 +194,7 @@ def plan_rows(
 _Found = tuple[list[Aligned], list[FragmentRows], list[FragmentRows]]
 
 
-def _split_pair(context: _Known, pair: Pair, split: _Found) -> None:
+def _split_pair(context: _PlanContext, pair: Pair, split: _Found) -> None:
     """Split the rows of a fragment that both versions have."""
     aligned, left, right = split
     a, b = pair.a, pair.b
@@ -240,7 +243,7 @@ class _LivePiece:
 
 
 def _split_moved(
-    context: _Known, fragments: tuple[list[Fragment], list[Fragment]], split: _Found
+    context: _PlanContext, fragments: tuple[list[Fragment], list[Fragment]], split: _Found
 ) -> None:
     """Split the rows of fragments that only one version has, by where they came from."""
     origins = find_origins(context.ends)
@@ -307,7 +310,7 @@ class _Rest:
 
 
 def _align(
-    context: _Known,
+    context: _PlanContext,
     pieces: tuple[list[_LivePiece], list[_LivePiece]],
     aligned: list[Aligned],
     remaining: tuple[_Rest, _Rest],

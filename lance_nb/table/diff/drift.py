@@ -95,12 +95,12 @@ class Tally:
         self._sum = 0.0
         self._numbers = 0
         self._distinct: pa.Array | None = None
-        self._many = self.kind in (VECTOR, OTHER)
+        self._skips_distinct = self.kind in (VECTOR, OTHER)
         self.low, self.high = np.inf, -np.inf
         self.texts: Counter[str] = Counter()
         self._bins: npt.NDArray[np.int64] = np.zeros(0, np.int64)
 
-    def look(self, chunks: Iterable[pa.Array]) -> None:
+    def count(self, chunks: Iterable[pa.Array]) -> None:
         """Take in some values."""
         for raw in chunks:
             chunk = _plain(raw)
@@ -131,7 +131,7 @@ class Tally:
             named = [self.texts[label] for label in labels]
             bins = (*named, self.texts.total() - sum(named))
         has = self._numbers > 0
-        distinct = None if self._many or self._distinct is None else len(self._distinct)
+        distinct = None if self._skips_distinct or self._distinct is None else len(self._distinct)
         return ColumnProfile(
             self._num_rows, self._sampled, self._nulls, distinct,
             self._sum / self._numbers if has else None, self.low if has else None,
@@ -139,13 +139,13 @@ class Tally:
         )  # fmt: skip
 
     def _count_distinct(self, chunk: pa.Array) -> None:
-        if self._many:
+        if self._skips_distinct:
             return
         distinct = chunk.drop_null().unique()
         if self._distinct is not None:
             distinct = pa.concat_arrays([self._distinct, distinct]).unique()
         self._distinct = distinct
-        self._many = len(distinct) > DISTINCT_MAX
+        self._skips_distinct = len(distinct) > DISTINCT_MAX
 
 
 def _plain(chunk: pa.Array) -> pa.Array:
@@ -256,7 +256,7 @@ def _drift(pair: ColumnPair, names: tuple[str, str], sides: tuple[_Side, _Side])
     tallies = [Tally(type_, side.num_rows) for type_, side in zip(types, sides, strict=True)]
     held = [_held(side, name) for side, name in zip(sides, names, strict=True)]
     for tally, read in zip(tallies, held, strict=True):
-        tally.look(read())
+        tally.count(read())
     kinds = {kind_of(type_) for type_ in types}
     kind = kinds.pop() if len(kinds) == 1 else OTHER
     edges: Floats = np.zeros(0)

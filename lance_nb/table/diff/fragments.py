@@ -71,7 +71,7 @@ class Places:
     def __init__(self, locations: Locations) -> None:
         self._home = _split(locations.home.uri)
         self._bases = {present_base.id: present_base for present_base in locations.present_bases()}
-        self._known: dict[int, tuple[str, str]] = {}
+        self._places: dict[int, tuple[str, str]] = {}
 
     def of_file(self, file: DataFile) -> FileKey:
         """Return where a data file lies."""
@@ -87,9 +87,9 @@ class Places:
         base = self._bases.get(base_id)
         if base is None:
             raise CorruptFileError("manifest", None, f"a base path with id {base_id}", "none")
-        if base_id not in self._known:
-            self._known[base_id] = _split(base.path)
-        return (*self._known[base_id], path if base.is_dataset_root else path.partition("/")[2])
+        if base_id not in self._places:
+            self._places[base_id] = _split(base.path)
+        return (*self._places[base_id], path if base.is_dataset_root else path.partition("/")[2])
 
 
 def _split(uri: str) -> tuple[str, str]:

@@ -212,7 +212,7 @@ class VersionPath:
 
     def __init__(self, source: Source, last: Snapshot) -> None:
         self._source = source
-        self._kept: OrderedDict[int, Snapshot] = OrderedDict()
+        self._snapshots: OrderedDict[int, Snapshot] = OrderedDict()
         self._branches: dict[int, str | None] = {}
         chain = past_of(source.root, last)
         for position, step in enumerate(chain):
@@ -222,7 +222,7 @@ class VersionPath:
                     self._branches[number] = step.branch
         self.numbers = sorted({*self._branches, last.version})
         self._branches.setdefault(last.version, last.branch)
-        self._kept[last.version] = last
+        self._snapshots[last.version] = last
 
     @property
     def last(self) -> int:
@@ -239,14 +239,14 @@ class VersionPath:
     def snapshot(self, position: int) -> Snapshot:
         """Load a version."""
         number = self.numbers[position]
-        snapshot = self._kept.get(number)
+        snapshot = self._snapshots.get(number)
         if snapshot is None:
             snapshot = self._source.load(Target(self._branches[number], number))
-            self._kept[number] = snapshot
-            if len(self._kept) > _SNAPSHOTS_MAX:
-                self._kept.popitem(last=False)
+            self._snapshots[number] = snapshot
+            if len(self._snapshots) > _SNAPSHOTS_MAX:
+                self._snapshots.popitem(last=False)
         else:
-            self._kept.move_to_end(number)
+            self._snapshots.move_to_end(number)
         return snapshot
 
     def transaction(self, position: int) -> TransactionSummary | None:

@@ -108,14 +108,14 @@ class RowHistory:
     ) -> None:
         self._path = path
         self._source = source
-        self._wanted = selector
+        self._selector = selector
         self._columns = columns
         self._last = last
 
     @property
     def label(self) -> str:
         """How the row is followed: "stable row id", "key: id" or "row address"."""
-        return self._wanted.label
+        return self._selector.label
 
     def steps(self) -> list[RowEvent]:
         """List all steps, oldest first."""
@@ -168,7 +168,7 @@ class RowHistory:
 
     @property
     def _by_address(self) -> bool:
-        return self._wanted.row_id is None and self._wanted.key is None
+        return self._selector.row_id is None and self._selector.key is None
 
     def _origin(self, arrived: Stay) -> tuple[list[RowEvent], Stay | None]:
         """Return how the row came to its place, newest first, and where it was before."""
@@ -231,7 +231,7 @@ class RowHistory:
         """Find the row, by id or key, among those that vanished with a version."""
         before, after = self._path.snapshot(position - 1), self._path.snapshot(position)
         match = match_fragments(before, after)
-        place = self._wanted.find(before, vanished(before, match))
+        place = self._selector.find(before, vanished(before, match))
         return None if place is None else Stay(position - 1, place)
 
     def _moved_from(self, position: int, place: Place) -> Stay | None:

@@ -357,7 +357,7 @@ class RowLevel:
         """Return the stable ids of the rows that were removed."""
         return self._rows.removed.row_ids()
 
-    def found(self, compared: Compared) -> RowsFound:
+    def rows_found(self, compared: Compared) -> RowsFound:
         """Tell how far the rows are known, without comparing any."""
         comparison = self._comparison(compared.columns, compared.new_columns)
         return RowsFound(

@@ -5,7 +5,7 @@ In a version rows are found by stable row id, key or address, and read a window 
 A Rewrite between two versions tells which fragments it read and which it wrote; their live rows
 are the same, in the same order. Followed back, each row has an *origin*: a fragment that no known
 Rewrite wrote, and an offset in it. Rows of one origin are one row, and equal in every column whose
-home has not been written anew since. The home of a column of a rewritten fragment is the one
+files have not been written anew since. The files of a column of a rewritten fragment are those
 that it was copied from.
 
 Limits: a search by row id reads the row ids of the fragments it is given, a search by key their key
@@ -32,7 +32,7 @@ from lance_nb.format.field import Field
 from lance_nb.format.fragment import Fragment, InlineSequence
 from lance_nb.format.row_sequences import Range, RowIdSegments
 from lance_nb.format.transaction_effects import ReplacedFragments, restored_version, rewrite_groups
-from lance_nb.table.diff.columns import Home, Homes
+from lance_nb.table.diff.columns import ColumnFiles, FragmentColumns
 from lance_nb.table.diff.fragments import (
     FileKey,
     FragmentMatch,
@@ -61,7 +61,7 @@ class Level:
 
     new: Fragment
     old: Fragment
-    homes: Homes
+    columns: FragmentColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class Piece:
     origin_rows: Ints
     levels: tuple[Level, ...] = ()
 
-    def home(self, own: Home, column: Field) -> Home:
-        """Return where values of a column lie, given where the fragment itself keeps them."""
+    def column_files(self, files: ColumnFiles, column: Field) -> ColumnFiles:
+        """Return the files that values were copied from; ``files`` are those of the fragment."""
         for level in self.levels:
-            if own == level.homes.of(level.new, column):  # else it was written anew since
-                own = level.homes.of(level.old, column)
-        return own
+            if files == level.columns.files_of(level.new, column):  # else it was written anew since
+                files = level.columns.files_of(level.old, column)
+        return files
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class _Written:
     group: ReplacedFragments
     number: int
     snapshot: Snapshot
-    homes: Homes
+    columns: FragmentColumns
 
 
 class Origins:
@@ -129,7 +129,7 @@ class Origins:
             stop = start + part.num_rows
             mine = slice(*np.searchsorted(origins, (start, stop)).tolist())  # origins ascend
             if mine.start < mine.stop:
-                level = Level(written.group.new[written.number], old, written.homes)
+                level = Level(written.group.new[written.number], old, written.columns)
                 rows = origins[mine] - start
                 rows = rows if part.live is None else part.live[rows]
                 levels = (*piece.levels, level)
@@ -199,10 +199,10 @@ def _collect(ends: Ends, target: Target, written_files: dict[FileKey, _Written])
     if restored is not None:
         yield restored
     places = Places(snapshot.locations)
-    homes = Homes(places)
+    columns = FragmentColumns(places)
     for group in rewrite_groups(data, snapshot.manifest.path):
         for number, fragment in enumerate(group.new):
-            written = _Written(group, number, snapshot, homes)
+            written = _Written(group, number, snapshot, columns)
             written_files |= dict.fromkeys(map(places.of_file, fragment.files), written)
 
 

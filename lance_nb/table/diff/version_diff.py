@@ -467,7 +467,7 @@ class Diff:
             >>> ds.diff(1).found().changed
             0
         """
-        return self._rows.found(Compared(columns, new_columns))
+        return self._rows.rows_found(Compared(columns, new_columns))
 
     def compare(
         self,
@@ -493,7 +493,7 @@ class Diff:
         """
         compared = Compared(columns, new_columns)
         self._rows.compare(compared, upto, progress)
-        return self._rows.found(compared)
+        return self._rows.rows_found(compared)
 
     def drift(
         self,

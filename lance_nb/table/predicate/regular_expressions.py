@@ -218,24 +218,24 @@ class _Writer:
     def __init__(self, pattern: str, *, is_python: bool) -> None:
         self._pattern = pattern
         self._is_python = is_python
-        self._at = 0
+        self._position = 0
         self._unicode = [True]
         self._lines = [False]
         self.has_boundary = False
         parts = []
-        while self._at < len(pattern):
+        while self._position < len(pattern):
             parts.append(self._next())
         self.written = "".join(parts)
 
     def _next(self) -> str:
-        sign = self._pattern[self._at]
+        sign = self._pattern[self._position]
         if sign == "\\":
             return self._escape()
         if sign == "[":
             return self._class()
         if sign == "(":
             return self._group()
-        self._at += 1
+        self._position += 1
         if sign == ")" and len(self._unicode) > 1:
             self._unicode.pop()
             self._lines.pop()
@@ -244,15 +244,15 @@ class _Writer:
         return sign
 
     def _group(self) -> str:
-        flags = _FLAGS.match(self._pattern, self._at)
+        flags = _FLAGS.match(self._pattern, self._position)
         unicode, lines = self._unicode[-1], self._lines[-1]
         if flags is None:
             self._unicode.append(unicode)
             self._lines.append(lines)
-            is_named = self._pattern.startswith("(?<", self._at)
-            self._at += 3 if is_named else 1
+            is_named = self._pattern.startswith("(?<", self._position)
+            self._position += 3 if is_named else 1
             return "(?P<" if is_named else "("
-        self._at = flags.end()
+        self._position = flags.end()
         on, off, end = flags[1], flags[2] or "", flags[3]
         unicode = ("u" in on or unicode) and "u" not in off
         lines = ("m" in on or lines) and "m" not in off
@@ -267,13 +267,13 @@ class _Writer:
         return f"(?{on}{'-' if off else ''}{off}{end}"
 
     def _escape(self) -> str:
-        word = self._pattern[self._at + 1 : self._at + 2]
+        word = self._pattern[self._position + 1 : self._position + 2]
         if word and word in "wWdDsS":
-            self._at += 2
+            self._position += 2
             members = self._members(word)
             return f"[{members}]"
         if word and word in "bB":
-            self._at += 2
+            self._position += 2
             if not self._unicode[-1]:
                 return f"(?a:\\{word})" if self._is_python else f"\\{word}"
             self.has_boundary = True
@@ -284,39 +284,39 @@ class _Writer:
                 return f"(?:(?<=[{inside}])(?![{inside}])|(?<![{inside}])(?=[{inside}]))"
             return f"(?:(?<=[{inside}])(?=[{inside}])|(?<![{inside}])(?![{inside}]))"
         if word == "z" and self._is_python:
-            self._at += 2
+            self._position += 2
             return r"\Z"
-        code = _CODE.match(self._pattern, self._at)
+        code = _CODE.match(self._pattern, self._position)
         if code is not None:
-            self._at = code.end()
+            self._position = code.end()
             return self._character(int(code[1] or code[2], 16))
-        match = _PROPERTY.match(self._pattern, self._at)
+        match = _PROPERTY.match(self._pattern, self._position)
         if match is not None:
-            self._at = match.end()
+            self._position = match.end()
             return match[0] if not self._is_python else f"[{self._property(match)}]"
-        self._at += 2
+        self._position += 2
         return f"\\{word}"
 
     def _class(self) -> str:
         pattern = self._pattern
-        self._at += 1
+        self._position += 1
         parts = ["["]
-        if pattern.startswith("^", self._at):
+        if pattern.startswith("^", self._position):
             parts.append("^")
-            self._at += 1
-        if pattern.startswith("]", self._at):
+            self._position += 1
+        if pattern.startswith("]", self._position):
             parts.append(r"\]")
-            self._at += 1
-        while self._at < len(pattern) and pattern[self._at] != "]":
+            self._position += 1
+        while self._position < len(pattern) and pattern[self._position] != "]":
             parts.append(self._member())
-        self._at += 1
+        self._position += 1
         return "".join(parts) + "]"
 
     def _member(self) -> str:
-        pattern, position = self._pattern, self._at
+        pattern, position = self._pattern, self._position
         posix = re.compile(r"\[:(\^?)([a-z]+):\]").match(pattern, position)
         if posix is not None:
-            self._at = posix.end()
+            self._position = posix.end()
             if not self._is_python:
                 return posix[0]
             if posix[1] or posix[2] not in _POSIX:
@@ -328,21 +328,21 @@ class _Writer:
                 "write one class, or alternatives: (?:[ab]|[cd])"
             )
         if pattern[position] != "\\":
-            self._at += 1
+            self._position += 1
             return pattern[position]
         word = pattern[position + 1 : position + 2]
         if word and word in "wWdDsS":
-            self._at += 2
+            self._position += 2
             return self._members(word)
         code = _CODE.match(pattern, position)
         if code is not None:
-            self._at = code.end()
+            self._position = code.end()
             return self._character(int(code[1] or code[2], 16))
         match = _PROPERTY.match(pattern, position)
         if match is not None:
-            self._at = match.end()
+            self._position = match.end()
             return match[0] if not self._is_python else self._property(match)
-        self._at += 2
+        self._position += 2
         return f"\\{word}"
 
     def _members(self, word: str) -> str:

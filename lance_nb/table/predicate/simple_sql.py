@@ -106,13 +106,13 @@ class _Parser:
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens = tokens
-        self._at = 0
+        self._index = 0
         self._depth = 0
 
     def condition_to_the_end(self) -> Node:
         """Read the whole text. Raises PredicateError."""
         condition = self._condition()
-        if self._tokens[self._at][0] != "end":
+        if self._tokens[self._index][0] != "end":
             raise _not_simple()
         return condition
 
@@ -141,9 +141,9 @@ class _Parser:
 
     def _comparison(self) -> Node:
         left = self._operand()
-        kind, sign, _ = self._tokens[self._at]
+        kind, sign, _ = self._tokens[self._index]
         if kind == "sign" and sign in _COMPARISONS:
-            self._at += 1
+            self._index += 1
             return Node(_COMPARISONS[sign], left, self._operand())
         if self._accepts("IS"):
             negated = self._accepts("NOT")
@@ -178,10 +178,10 @@ class _Parser:
         return node
 
     def _value(self) -> Node:
-        kind, text, place = self._tokens[self._at]
+        kind, text, place = self._tokens[self._index]
         if kind != "name" or text.upper() in {"TRUE", "FALSE"}:
             return self._literal()
-        self._at += 1
+        self._index += 1
         words = re.findall(_NAME, text)
         quoted = [word.startswith("`") for word in words]
         if any(not q and w.upper() in NOT_NAMES for q, w in zip(quoted, words, strict=True)):
@@ -194,15 +194,15 @@ class _Parser:
         return Node("column", parts=tuple(parts))
 
     def _member(self) -> Node:
-        kind, text, _ = self._tokens[self._at]
+        kind, text, _ = self._tokens[self._index]
         if kind != "bulk":
             return self._literal()
-        self._at += 1
+        self._index += 1
         return Node("placeholder", text[1:])
 
     def _literal(self) -> Node:
-        kind, text, _ = self._tokens[self._at]
-        self._at += 1
+        kind, text, _ = self._tokens[self._index]
+        self._index += 1
         if kind == "string":
             return Node("literal", text[1:-1], is_string=True)
         if kind == "number":
@@ -214,10 +214,10 @@ class _Parser:
 
     def _accepts(self, word: str) -> bool:
         """Go past a word or a sign if it is the next token."""
-        kind, text, _ = self._tokens[self._at]
+        kind, text, _ = self._tokens[self._index]
         if kind not in {"name", "sign"} or text.upper() != word:
             return False
-        self._at += 1
+        self._index += 1
         return True
 
     def _expect(self, word: str) -> None:

@@ -292,7 +292,7 @@ class Bounded:
     """Findings, at most so many of one code; ``left_out`` counts the others by code."""
 
     def __init__(self) -> None:
-        self.kept: list[Finding] = []
+        self.findings: list[Finding] = []
         self.left_out: dict[str, int] = {}
         self._counts: dict[str, int] = {}
 
@@ -301,7 +301,7 @@ class Bounded:
         for finding in findings:
             count = self._counts[finding.code] = self._counts.get(finding.code, 0) + 1
             if count <= FINDINGS_MAX:
-                self.kept.append(finding)
+                self.findings.append(finding)
             else:
                 self.left_out[finding.code] = count - FINDINGS_MAX
 

@@ -157,7 +157,7 @@ def _report(dataset: Dataset, progress: _Progress, findings: Bounded) -> Verific
         num_values=progress.num_values,
         num_orphans=len(orphans),
         orphan_bytes=sum(orphan.size_bytes for orphan in orphans),
-        findings=tuple(findings.kept),
+        findings=tuple(findings.findings),
         left_out=findings.left_out,
         orphans=tuple(orphan.path for orphan in orphans),
         num_files_checked=0 if progress.sums is None else progress.sums.num_checked,
@@ -258,7 +258,7 @@ class _Fields:
     """
 
     def __init__(self, field_ids: set[int] | None) -> None:
-        self._known = field_ids
+        self._field_ids = field_ids
         self._lost: dict[int, tuple[DataFile, ...]] = {}  # by the hash of a description
 
     @classmethod
@@ -281,7 +281,7 @@ class _Fields:
 
     def unknown(self, snapshot: Snapshot) -> Iterator[Finding]:
         """Find data files that name a field that never existed."""
-        if self._known is None:
+        if self._field_ids is None:
             return
         fragments = snapshot.manifest.fragments
         for position, raw in enumerate(fragments.raw):
@@ -289,12 +289,13 @@ class _Fields:
             if key not in self._lost:
                 self._lost[key] = tuple(filter(self._names_unknown, fragments[position].files))
             for file in self._lost[key]:
-                text = f"it holds field {max(set(file.fields) - self._known)}, which no version has"
+                field_id = max(set(file.fields) - self._field_ids)
+                text = f"it holds field {field_id}, which no version has"
                 path, fragment_id = f"data/{file.path}", fragments[position].id
                 yield Finding("fields-unknown", text, path, None, snapshot.version, fragment_id)
 
     def _names_unknown(self, file: DataFile) -> bool:
-        return max(set(file.fields) - (self._known or set()), default=-1) >= 0
+        return max(set(file.fields) - (self._field_ids or set()), default=-1) >= 0
 
 
 # --- files, the newest version first --------------------------------------------------------------

@@ -217,7 +217,7 @@ class ExternalSlots:
         try:
             self.home.write(path, data)
         except StorageError as error:
-            # Nobody knows of a staged manifest, so whether it is there makes no difference.
+            # No entry names a staged manifest, so whether it exists makes no difference.
             raise StorageError(error.path, error.problem) from error
 
     def _register(self, entry: ManifestEntry, final: ManifestEntry, data: bytes) -> bool:
@@ -247,7 +247,7 @@ class ExternalSlots:
 
     def _registered_path(self, entry: ManifestEntry, problem: StorageError | None) -> str:
         """Return the path that a version has after an answer that may be wrong."""
-        reason = problem.problem if problem else "it was told to be taken, and is not"
+        reason = problem.problem if problem else "refused as taken, but absent"
         try:
             registered = self.entries.get(self.base_uri, entry.version)
         except StorageError as error:

@@ -24,7 +24,7 @@ from lance_nb.value_classes import dataclass
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class CreateIndex(BaseOperation):
-    """Make indices known, or forget them."""
+    """Add indices to the manifest, or remove them."""
 
     arm: ClassVar[str] = "create_index"
 

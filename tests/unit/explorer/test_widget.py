@@ -374,14 +374,14 @@ def test_a_dataset_without_history_says_so() -> None:
 
 def test_newer_versions_are_counted_from_the_one_that_was_known() -> None:
     found = updates_since(NAMES, 4, 4)
-    assert (found.latest, found.added, found.gone) == (7, 1, False)
+    assert (found.latest, found.added, found.was_removed) == (7, 1, False)
     assert updates_since(NAMES, 7, 7).added == 0
     assert updates_since(NAMES, 3, 1).added == 3
 
 
 def test_a_version_that_was_cleaned_up_beneath_the_reader_is_gone() -> None:
-    assert updates_since(NAMES, 5, 7).gone
-    assert updates_since(RefNames(None, (), (), {}), 5, 7).gone
+    assert updates_since(NAMES, 5, 7).was_removed
+    assert updates_since(RefNames(None, (), (), {}), 5, 7).was_removed
 
 
 def test_the_mark_changes_with_every_name_and_with_a_tag_that_is_moved() -> None:

@@ -512,9 +512,9 @@ def _full(*_: object) -> int:
 def test_the_folders_that_are_remembered_are_bounded(place: Place) -> None:
     boundary = Boundary(str(place.root))
     for number in range(KNOWN_MAX):
-        boundary._known.add(str(number))
+        boundary._folders_inside.add(str(number))
     boundary.know_folder(f"{place.root}/own")
-    assert boundary._known == {f"{place.root}/own"}
+    assert boundary._folders_inside == {f"{place.root}/own"}
 
 
 def test_a_root_without_links_is_not_looked_up(

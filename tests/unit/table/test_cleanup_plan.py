@@ -63,14 +63,14 @@ def holding(version: int, *paths: str, **more: object) -> bytes:
 
 
 def paths(plan: CleanupPlan) -> dict[str, bool]:
-    return {one.file.path: one.unverified for one in plan.others}
+    return {one.file.path: one.unverified for one in plan.other_files}
 
 
 def test_files_of_versions_that_go_go_however_young():
     files = {"data/a.lance": YOUNG, "data/b.lance": YOUNG, "data/a/10.blob": YOUNG}
     plan = planned(files, [holding(1, "a.lance", "b.lance"), holding(2, "b.lance")], 1)
     assert paths(plan) == {"data/a.lance": False, "data/a/10.blob": False}
-    assert [one.version for one in plan.others] == [1, 1]
+    assert [one.version for one in plan.other_files] == [1, 1]
     assert [one.file.path for one in plan.manifests] == ["_versions/18446744073709551614.manifest"]
 
 
@@ -83,10 +83,10 @@ def test_files_without_a_version_go_when_they_are_old(moment: datetime | None, g
 
 def test_what_an_interrupted_commit_left_goes_when_it_is_old():
     name = "_versions/.tmp_18446744073709551614.manifest_1"
-    (found,) = planned({name: OLD}, [holding(1)]).others
+    (found,) = planned({name: OLD}, [holding(1)]).other_files
     assert (found.file.path, found.unverified, found.version) == (name, True, None)
     assert found.reason == "left behind by a commit that was interrupted"
-    assert planned({name: YOUNG}, [holding(1)]).others == ()
+    assert planned({name: YOUNG}, [holding(1)]).other_files == ()
 
 
 def test_versions_that_were_not_read_leave_their_files_to_be_judged_by_age():

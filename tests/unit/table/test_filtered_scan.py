@@ -181,8 +181,8 @@ def test_parts_of_a_selection_keep_its_columns(at):
 
     assert part.num_rows == 3
     np.testing.assert_array_equal(part.physical, found.physical[2:5])
-    assert [values.to_pylist() for values in part.known.values()] == [
-        values.to_pylist()[2:5] for values in found.known.values()
+    assert [values.to_pylist() for values in part.decoded.values()] == [
+        values.to_pylist()[2:5] for values in found.decoded.values()
     ]
 
 

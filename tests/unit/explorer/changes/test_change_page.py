@@ -90,7 +90,7 @@ def test_windows_of_rows_and_columns_fit_together(dataset: Any) -> None:
 
 def test_rows_that_came_need_no_comparison(dataset: Any) -> None:
     diff = dataset.diff(1)
-    found = changed_rows(diff, kinds=("added",)).found
+    found = changed_rows(diff, kinds=("added",)).rows_found
     assert (found["added"], found["is_finished"], found["cells"]) == (20, False, [])
     diff.summary()
     assert known_rows(diff)["cells"] == [["score", 2], ["label", 2]]

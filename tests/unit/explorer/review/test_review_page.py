@@ -113,4 +113,4 @@ def test_what_cannot_be_compared_says_why(make: Callable[..., LanceDataset]) -> 
     page = dataset.branches.review("dev").to_html()
     assert "nothing differs" in page
     assert "No row has changed values." in page
-    assert "Nobody has written a comment yet." in page
+    assert "No comments yet." in page

@@ -197,7 +197,7 @@ def test_steps_and_runs_are_reported() -> None:
     told: list[tuple[int, int]] = []
     reporter = ProgressReporter("commit", lambda done, total: told.append((done, total)))
     reporter.count(2, 5)
-    assert (reporter.now.what, reporter.now.done, reporter.now.total) == ("commit", 2, 5)
+    assert (reporter.now.title, reporter.now.done, reporter.now.total) == ("commit", 2, 5)
     run = SimpleNamespace(
         phase="running", engine="spark", num_done=3, num_tasks=4, num_rows=70, done_bytes=9
     )

@@ -56,7 +56,7 @@ def test_a_gate_that_somebody_closes_meanwhile_is_noticed(dataset: LanceDataset,
     dataset.expectations.add_row_count(minimum=20, name="enough")
     dataset.expectations.set_gate(True)
     assert card.is_stale()
-    card.look()
+    card.refresh_meetings()
     assert card.needs_check
     card.check_expectations()
     found = expectations_json(card)

@@ -177,9 +177,9 @@ def test_cards_of_a_dataset_that_was_written_anew_are_forgotten(tmp_path: Path) 
     made = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
     area = staging_area_of(made)
     area.add(made, EditForm.of("delete", {"where": "id = 100"}), {}, ProgressReporter())
-    area.forget_strangers(made)
+    area.drop_foreign_cards(made)
     assert len(area.cards) == 1
     shutil.rmtree(tmp_path / "a.lance")
     other = lance_nb.write_dataset(MORE, tmp_path / "a.lance")
-    staging_area_of(other).forget_strangers(other)
+    staging_area_of(other).drop_foreign_cards(other)
     assert area.cards == []

@@ -194,7 +194,7 @@ def test_a_job_that_was_interrupted_is_offered_and_resumed(
     assert (found["version"], found["area"]["unfinished"]) == (3, [])
     assert lance_nb.dataset(session.dataset.uri).count_rows() == 10
     (entry,) = operations_log_of(session.dataset.uri).entries
-    assert entry.what == "delete where id < 30 (resumed)"
+    assert entry.action == "delete where id < 30 (resumed)"
     assert "has ended" in ask(session, "resume", id=job["id"])["message"]
     (theirs,) = spark.unfinished()
     assert "has ended" in ask(session, "forget", id=theirs.operation_id)["message"]

@@ -29,7 +29,7 @@ def test_a_type_is_counted_in_its_way(type_, kind) -> None:
 
 def _profile(array: pa.Array, edges=None, labels=()):
     tally = Tally(array.type, 100)
-    tally.look([array])
+    tally.count([array])
     if edges is not None:
         tally.look_again([array], np.array(edges))
     return tally.profile(labels)

@@ -16,7 +16,7 @@ def test_findings_of_one_code_are_bounded_and_the_others_counted(more: int) -> N
     bounded = Bounded()
     bounded.add(Finding("version-gap", str(one)) for one in range(FINDINGS_MAX + more))
     bounded.add([Finding("hint-stale", "other")])
-    assert len(bounded.kept) == FINDINGS_MAX + min(more, 0) + 1
+    assert len(bounded.findings) == FINDINGS_MAX + min(more, 0) + 1
     assert bounded.left_out == ({"version-gap": more} if more > 0 else {})
 
 
