@@ -1,7 +1,7 @@
 // What the grid knows of edits: ranges of cells, marks of what is edited, and the editor, whose
 // module is loaded with the first edit.
 
-import { copyText, h, plural, setText } from "../js/dom.js";
+import { button, copyText, h, plural, setText } from "../js/dom.js";
 import { commands } from "../js/grid_keys.js";
 import { loadViews } from "../js/tab_host.js";
 
@@ -51,18 +51,12 @@ export class GridEdits {
     this.grid = grid;
     this.store = store;
     this.fail = fail;
-    this.button = h(
-      "button",
-      {
-        class: "lnb-link lnb-edit-toggle",
-        type: "button",
-        hidden: true,
-        "aria-pressed": "false",
-        title: "edit cells, add and delete rows (F2)",
-        on: { click: () => (this.isOn ? this.leave() : this.enter()) },
-      },
-      "Edit",
-    );
+    this.button = button("Edit", () => (this.isOn ? this.leave() : this.enter()), {
+      class: "lnb-link lnb-edit-toggle",
+      hidden: true,
+      "aria-pressed": "false",
+      title: "edit cells, add and delete rows (F2)",
+    });
     ctx.onClose(
       ctx.kernel.onState((state) => {
         this.button.hidden = state !== "live" || !ctx.has("stage");

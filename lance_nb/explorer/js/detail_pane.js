@@ -1,6 +1,6 @@
 // The pane beside the tabs: the version by default, or what a view puts there until it is closed.
 
-import { h, show } from "./dom.js";
+import { button, consume, h, show } from "./dom.js";
 
 /**
  * @param {HTMLElement} el @param {HTMLElement} main gets a class while the pane is folded away
@@ -10,16 +10,10 @@ export function detailPane(el, main, announce) {
   const version = h("div", { class: "lnb-detail-version" });
   const title = h("h3", { class: "lnb-detail-title" });
   const content = h("div", { class: "lnb-detail-content" });
-  const close = h(
-    "button",
-    {
-      class: "lnb-close",
-      type: "button",
-      "aria-label": "back to the version",
-      on: { click: () => pane.clear() },
-    },
-    "×",
-  );
+  const close = button("×", () => pane.clear(), {
+    class: "lnb-close",
+    "aria-label": "back to the version",
+  });
   const other = h(
     "section",
     {
@@ -32,17 +26,11 @@ export function detailPane(el, main, announce) {
     h("header", {}, title, close),
     content,
   );
-  const toggle = h(
-    "button",
-    {
-      class: "lnb-button lnb-detail-toggle",
-      type: "button",
-      "aria-pressed": "true",
-      title: "show or hide the details",
-      on: { click: () => fold(!main.classList.contains("lnb-folded")) },
-    },
-    "Details",
-  );
+  const toggle = button("Details", () => fold(!main.classList.contains("lnb-folded")), {
+    class: "lnb-button lnb-detail-toggle",
+    "aria-pressed": "true",
+    title: "show or hide the details",
+  });
   /** @type {HTMLElement | null} */
   let before = null;
   el.append(version, other);
@@ -62,8 +50,7 @@ export function detailPane(el, main, announce) {
   /** @param {KeyboardEvent} event */
   function onKey(event) {
     if (event.key !== "Escape") return;
-    event.preventDefault();
-    event.stopPropagation();
+    consume(event);
     pane.clear();
   }
 

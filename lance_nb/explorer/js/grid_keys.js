@@ -1,5 +1,7 @@
 // The keyboard of the grid, as the ARIA grid pattern has it.
 
+import { consume } from "./dom.js";
+
 /**
  * @typedef {{row: number, column: number, numRows: number, numColumns: number}} GridPlace
  * @typedef {Object} GridActions
@@ -26,8 +28,7 @@ export function gridKeys(element, grid) {
     if (event.target !== element) return;
     const act = grid.first?.(event) ?? action(event, grid);
     if (!act) return;
-    event.preventDefault();
-    event.stopPropagation();
+    consume(event);
     act();
   });
 }

@@ -1,5 +1,7 @@
 // A drag: from the press of a pointer until its release or its cancellation.
 
+import { consume } from "./dom.js";
+
 /**
  * Follow a pointer that was pressed on an element; its events go there until the drag ends. It is
  * cancelled by Escape, by the browser (`pointercancel`), and when the element leaves the page.
@@ -19,8 +21,7 @@ export function followPointer(element, press, { move, end }) {
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
     if (event.key !== "Escape") return;
-    event.preventDefault();
-    event.stopPropagation();
+    consume(event);
     cancel();
   };
   /** @type {[string, (event: any) => void][]} */

@@ -1,7 +1,7 @@
 // The legend of the map: tables of its colours and of what changed, the ramp of numbers and the
 // sizes. They have what the map shows, also for keyboards and screen readers.
 
-import { count, h, plural, show } from "../js/dom.js";
+import { button, count, h, plural, show } from "../js/dom.js";
 import { CHANGES, colourOf, gradient, OTHER } from "./map_colours.js";
 import { sizeFactor } from "./point_renderer.js";
 
@@ -59,17 +59,11 @@ function row(swatch, label, number, click) {
     h(
       "td",
       {},
-      h(
-        "button",
-        {
-          class: "lnb-link",
-          type: "button",
-          disabled: !number,
-          "aria-label": `show the ${plural(number, "row")}: ${label}`,
-          on: { click },
-        },
-        "Rows",
-      ),
+      button("Rows", click, {
+        class: "lnb-link",
+        disabled: !number,
+        "aria-label": `show the ${plural(number, "row")}: ${label}`,
+      }),
     ),
   );
 }

@@ -1,10 +1,11 @@
 // The life of one row in the detail pane: its steps, newest first, as they are found.
 
-import { ageOf, count, h, plural, show } from "../js/dom.js";
+import { ageOf, button, count, h, plural, show } from "../js/dom.js";
 import { lookOfOperation } from "../js/operations.js";
 import { keyPicker } from "./key_picker.js";
 
 const AT_ONCE = 12;
+const LINK = { class: "lnb-link" };
 /**
  * @typedef {{branch: string | null, version: number, fragment: number, offset: number,
  *   key: string[] | null}} Row
@@ -46,16 +47,9 @@ const WORDS = {
  * @param {Row | {find: Lnb.Args}} row
  */
 export function biographyButton(ctx, row) {
-  return h(
-    "button",
-    {
-      class: "lnb-button",
-      type: "button",
-      title: "Show what happened to this row, version by version",
-      on: { click: () => openBiography(ctx, row) },
-    },
-    "Row history",
-  );
+  return button("Row history", () => openBiography(ctx, row), {
+    title: "Show what happened to this row, version by version",
+  });
 }
 
 /** @param {Lnb.Context} ctx @param {Partial<Row> & {find?: Lnb.Args | null}} row */
@@ -101,18 +95,9 @@ function biography(ctx, row) {
   async function load(upto) {
     show(problem);
     say(upto);
-    running = ctx.kernel.ask(
-      "biography.steps",
-      {
-        branch: row.branch,
-        version: row.version,
-        fragment: row.fragment,
-        offset: row.offset,
-        key: row.key ?? null,
-        upto,
-      },
-      { progress() {} },
-    );
+    const { branch, version, fragment, offset, key = null } = row;
+    const args = { branch, version, fragment, offset, key, upto };
+    running = ctx.kernel.ask("biography.steps", args, { progress() {} });
     try {
       const { result } = await running;
       running = null;
@@ -127,7 +112,7 @@ function biography(ctx, row) {
           status,
           plural(numLines, "step"),
           " so far ",
-          button("Older steps", () => load(numLines + AT_ONCE)),
+          button("Older steps", () => load(numLines + AT_ONCE), LINK),
         );
     } catch (caught) {
       const error = /** @type {Lnb.Failure} */ (caught);
@@ -136,7 +121,7 @@ function biography(ctx, row) {
         show(
           status,
           `Stopped after ${plural(numLines, "step")} `,
-          button("Continue", () => load(numLines + AT_ONCE)),
+          button("Continue", () => load(numLines + AT_ONCE), LINK),
         );
       else {
         show(status);
@@ -152,13 +137,8 @@ function biography(ctx, row) {
       show(
         status,
         numLines ? `${plural(numLines, "step")}, reading older steps… ` : "Reading… ",
-        button("Stop", () => running?.cancel()),
+        button("Stop", () => running?.cancel(), LINK),
       );
-  }
-
-  /** @param {string} words @param {() => void} act */
-  function button(words, act) {
-    return h("button", { class: "lnb-link", type: "button", on: { click: act } }, words);
   }
 
   /** @param {Step} step */
@@ -176,16 +156,10 @@ function biography(ctx, row) {
           "p",
           { class: "lnb-bio-head" },
           h("b", {}, WORDS[step.event] ?? step.event),
-          h(
-            "button",
-            {
-              class: "lnb-link lnb-bio-go",
-              type: "button",
-              title: "go to this version",
-              on: { click: () => ctx.travel({ branch: step.branch, version: step.version }) },
-            },
-            step.label,
-          ),
+          button(step.label, () => ctx.travel({ branch: step.branch, version: step.version }), {
+            class: "lnb-link lnb-bio-go",
+            title: "go to this version",
+          }),
         ),
         h(
           "p",

@@ -1,6 +1,6 @@
 // One cell's whole value (up to the kernel's limit), over the grid: text, picture, sound, vector.
 
-import { copyText, count, h } from "../js/dom.js";
+import { button, copyText, count, h } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { mediaOf } from "../js/media.js";
 import { markedText } from "../js/search_box.js";
@@ -45,9 +45,6 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, alike, only }) {
    */
   function actions(row, column, text) {
     const look = columnOf(column)?.look;
-    /** @param {string} label @param {() => unknown} click */
-    const button = (label, click) =>
-      h("button", { class: "lnb-button", type: "button", on: { click } }, label);
     const copy = button("Copy", async () => {
       copy.textContent = (await copyText(text)) ? "Copied" : "Press Ctrl+C";
       element.focus({ preventScroll: true });
@@ -89,11 +86,6 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, alike, only }) {
     if (match?.shows) shown = null; // its bytes would take the room of what they show
     media?.close();
     media = match;
-    const button = h(
-      "button",
-      { class: "lnb-close", type: "button", "aria-label": "close", on: { click: close } },
-      "×",
-    );
     element.replaceChildren(
       h(
         "header",
@@ -101,7 +93,7 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, alike, only }) {
         h("b", {}, columnOf(column)?.name ?? ""),
         h("span", {}, `row ${count(row)}`),
         actions(row, column, text),
-        button,
+        button("×", close, { class: "lnb-close", "aria-label": "close" }),
       ),
       ...[match, shown].filter((part) => part !== null),
     );
