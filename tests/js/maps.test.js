@@ -12,7 +12,7 @@ import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
 import { branchesWord, refList } from "../../lance_nb/explorer/refs/ref_list.js";
 import { thumbnails } from "../../lance_nb/explorer/rows/thumbnails.js";
 import { deletionMap } from "../../lance_nb/explorer/storage/deletion_map.js";
-import { fragmentSection, fragmentStrip } from "../../lance_nb/explorer/storage/fragment_strip.js";
+import { FragmentStrip, fragmentSection } from "../../lance_nb/explorer/storage/fragment_strip.js";
 import { spaceUse } from "../../lance_nb/explorer/storage/space_use.js";
 import { fakeContext, settled, timeline } from "./fake_context.js";
 import { button, nextFrame, observers, send, shown, texts } from "./light_page.js";
@@ -909,7 +909,7 @@ test("records that are read again keep the line of the keyboard", () => {
 test("many small fragments keep a width, and zoom goes to a quarter on either side", () => {
   const ctx = fakeContext();
   const did = [];
-  const part = fragmentStrip(ctx, {
+  const part = new FragmentStrip(ctx, {
     zoom: (...span) => did.push(span),
     open: () => {},
     describe: () => {},

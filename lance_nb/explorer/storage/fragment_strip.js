@@ -2,263 +2,264 @@
 // whose height bytes per row, hatched what is deleted; with tools and a summary.
 
 import { hatch, onTheme, penOf, percent, themeColours } from "../js/canvas.js";
-import { bytes, count, h, perFrame, plural, setText } from "../js/dom.js";
+import {
+  button,
+  bytes,
+  consume,
+  count,
+  h,
+  onResize,
+  perFrame,
+  plural,
+  setText,
+} from "../js/dom.js";
+import { bytesOf } from "../js/message_buffers.js";
 
 const HEIGHT = 132;
 const STRIP = 6; // the coverage by indices, below the bars
+const COLOURS = ["replace", "remove", "fork", "line", "ink", "bg", "hover"];
 /** @type {("id" | "count" | "rows" | "deleted" | "bytes" | "files" | "covered")[]} */
 const COLUMNS = ["id", "count", "rows", "deleted", "bytes", "files", "covered"];
 
-/**
- * @param {Lnb.Context} ctx
- * @param {{zoom: (first: number, stop: number) => void, open: (id: number) => void,
- *   describe: (words: string) => void}} on
- */
-export function fragmentStrip(ctx, on) {
-  const canvas = h("canvas", { class: "lnb-fm-canvas", "aria-hidden": "true" });
-  const element = h(
-    "div",
-    {
-      class: "lnb-fm",
-      role: "slider",
-      tabindex: "0",
-      "aria-label": "fragments; Enter opens one, plus and minus zoom",
-      "aria-valuemin": "0",
-    },
-    canvas,
-  );
+export class FragmentStrip {
+  canvas = h("canvas", { class: "lnb-fm-canvas", "aria-hidden": "true" });
   /** @typedef {Record<typeof COLUMNS[number], number[]>} Columns */
   /** @type {Lnb.Json} see storage/fragments.py */
-  let model = null;
+  model = null;
   /** @type {Columns} */
-  const columns = { id: [], count: [], rows: [], deleted: [], bytes: [], files: [], covered: [] };
+  columns = { id: [], count: [], rows: [], deleted: [], bytes: [], files: [], covered: [] };
   /** @type {number[]} */
-  let lefts = [];
-  let chosen = 0;
-  let hovered = -1;
+  lefts = [];
+  chosen = 0;
+  hovered = -1;
 
-  const paint = perFrame(() => {
-    const width = element.clientWidth;
-    if (!model || !width) return;
-    place(width);
-    const pen = penOf(canvas, width, HEIGHT);
-    const colours = themeColours(element, [
-      "replace",
-      "remove",
-      "fork",
-      "line",
-      "ink",
-      "bg",
-      "hover",
-    ]);
-    const striped = hatch(pen, colours.remove);
-    const most = Math.max(
-      1,
-      ...columns.rows.map((rows, index) => (rows ? columns.bytes[index] / rows : 0)),
+  /**
+   * @param {Lnb.Context} ctx
+   * @param {{zoom: (first: number, stop: number) => void, open: (id: number) => void,
+   *   describe: (words: string) => void}} on
+   */
+  constructor(ctx, on) {
+    this.on = on;
+    this.element = h(
+      "div",
+      {
+        class: "lnb-fm",
+        role: "slider",
+        tabindex: "0",
+        "aria-label": "fragments; Enter opens one, plus and minus zoom",
+        "aria-valuemin": "0",
+      },
+      this.canvas,
     );
-    const indexed = model.totals.indices > 0;
-    const room = HEIGHT - 4 - (indexed ? STRIP + 2 : 0);
+    this.paint = perFrame(() => this.paintNow());
+    this.element.addEventListener("keydown", (event) => this.onKey(event));
+    this.element.addEventListener("pointermove", (event) => {
+      const index = this.under(event);
+      if (index === this.hovered) return;
+      this.hovered = index;
+      on.describe(this.words(index));
+      this.paint();
+    });
+    this.element.addEventListener("pointerleave", () => {
+      this.hovered = -1;
+      if (this.model) on.describe(this.words(this.chosen));
+      this.paint();
+    });
+    this.element.addEventListener("click", (event) => {
+      const index = this.under(event);
+      if (index < 0) return;
+      this.choose(index);
+      this.open(index);
+    });
+    ctx.onClose(onResize(this.element, this.paint));
+    ctx.onClose(onTheme(this.paint));
+    ctx.onClose(() => this.paint.cancel());
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    if (!this.model?.num_bins || event.altKey || event.ctrlKey || event.metaKey) return;
+    /** @type {Record<string, () => void>} */
+    const acts = {
+      ArrowLeft: () => this.choose(this.chosen - 1),
+      ArrowRight: () => this.choose(this.chosen + 1),
+      PageUp: () => this.choose(this.chosen - 10),
+      PageDown: () => this.choose(this.chosen + 10),
+      Home: () => this.choose(0),
+      End: () => this.choose(this.model.num_bins - 1),
+      Enter: () => this.open(this.chosen),
+      "+": () => this.zoom(true),
+      "-": () => this.zoom(false),
+    };
+    const act = acts[event.key];
+    if (!act) return;
+    consume(event);
+    act();
+  }
+
+  paintNow() {
+    const width = this.element.clientWidth;
+    if (!this.model || !width) return;
+    this.place(width);
+    const pen = penOf(this.canvas, width, HEIGHT);
+    const colours = themeColours(this.element, COLOURS);
     pen.clearRect(0, 0, width, HEIGHT);
-    for (let index = 0; index < model.num_bins; index += 1) {
-      const left = lefts[index];
-      const wide = Math.max(0.6, lefts[index + 1] - left - (lefts[index + 1] - left > 3 ? 1 : 0));
-      const tall =
-        3 +
-        (room - 3) *
-          Math.sqrt(columns.rows[index] ? columns.bytes[index] / columns.rows[index] / most : 0);
-      const top = 4 + room - tall;
-      if (index === hovered) {
-        pen.fillStyle = colours.hover;
-        pen.fillRect(left, 0, wide, HEIGHT);
-      }
-      pen.globalAlpha = index === hovered || index === chosen ? 1 : 0.78;
-      pen.fillStyle = colours.replace;
-      pen.fillRect(left, top, wide, tall);
-      const deletedHeight = columns.rows[index]
-        ? (tall * columns.deleted[index]) / columns.rows[index]
-        : 0;
-      if (deletedHeight > 0) {
-        pen.fillStyle = colours.bg;
-        pen.fillRect(left, top, wide, Math.max(1, deletedHeight));
-        pen.fillStyle = striped && deletedHeight > 3 && wide > 3 ? striped : colours.remove;
-        pen.fillRect(left, top, wide, Math.max(1.5, deletedHeight));
-      }
-      pen.globalAlpha = 1;
-      if (indexed) {
-        pen.fillStyle = colours.line;
-        pen.fillRect(left, HEIGHT - STRIP, wide, STRIP);
-        pen.fillStyle = colours.fork;
-        pen.fillRect(
-          left,
-          HEIGHT - STRIP,
-          wide * (columns.rows[index] ? columns.covered[index] / columns.rows[index] : 1),
-          STRIP,
-        );
-      }
-      if (index === chosen) {
-        pen.strokeStyle = colours.ink;
-        pen.lineWidth = 1.5;
-        pen.strokeRect(left + 0.25, top - 0.25, Math.max(1, wide - 0.5), tall);
-      }
+    const striped = hatch(pen, colours.remove);
+    const most = Math.max(1, ...this.columns.rows.map((_rows, index) => this.bytesPerRow(index)));
+    for (let index = 0; index < this.model.num_bins; index += 1)
+      this.paintBar(pen, index, most, colours, striped);
+  }
+
+  /** @param {number} index */
+  bytesPerRow(index) {
+    const { rows, bytes } = this.columns;
+    return rows[index] ? bytes[index] / rows[index] : 0;
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} pen @param {number} index
+   * @param {number} most bytes per row of the highest bar
+   * @param {Record<string, string>} colours @param {CanvasPattern | null} striped
+   */
+  paintBar(pen, index, most, colours, striped) {
+    const { rows, deleted, covered } = this.columns;
+    const [left, right] = [this.lefts[index], this.lefts[index + 1]];
+    const wide = Math.max(0.6, right - left - (right - left > 3 ? 1 : 0));
+    const isIndexed = this.model.totals.indices > 0;
+    const room = HEIGHT - 4 - (isIndexed ? STRIP + 2 : 0);
+    const tall = 3 + (room - 3) * Math.sqrt(this.bytesPerRow(index) / most);
+    const top = 4 + room - tall;
+    /** @param {string | CanvasPattern} colour @param {number} y @param {number} tallness */
+    const fill = (colour, y, tallness, width = wide) => {
+      pen.fillStyle = colour;
+      pen.fillRect(left, y, width, tallness);
+    };
+    if (index === this.hovered) fill(colours.hover, 0, HEIGHT);
+    pen.globalAlpha = index === this.hovered || index === this.chosen ? 1 : 0.78;
+    fill(colours.replace, top, tall);
+    const height = rows[index] ? (tall * deleted[index]) / rows[index] : 0;
+    if (height > 0) {
+      fill(colours.bg, top, Math.max(1, height));
+      const hatched = striped && height > 3 && wide > 3 ? striped : colours.remove;
+      fill(hatched, top, Math.max(1.5, height));
     }
-  });
+    pen.globalAlpha = 1;
+    if (isIndexed) {
+      const share = rows[index] ? covered[index] / rows[index] : 1;
+      fill(colours.line, HEIGHT - STRIP, STRIP);
+      fill(colours.fork, HEIGHT - STRIP, STRIP, wide * share);
+    }
+    if (index === this.chosen) {
+      pen.strokeStyle = colours.ink;
+      pen.lineWidth = 1.5;
+      pen.strokeRect(left + 0.25, top - 0.25, Math.max(1, wide - 0.5), tall);
+    }
+  }
 
   /** Bars as wide as their rows; what holds next to none still shows. @param {number} width */
-  function place(width) {
-    const total = columns.rows.reduce((sum, rows) => sum + rows, 0);
-    const least = Math.max(1, total / (model.num_bins * 12));
-    const weights = columns.rows.map((rows) => Math.max(rows, least));
+  place(width) {
+    const total = this.columns.rows.reduce((sum, rows) => sum + rows, 0);
+    const least = Math.max(1, total / (this.model.num_bins * 12));
+    const weights = this.columns.rows.map((rows) => Math.max(rows, least));
     const all = weights.reduce((sum, weight) => sum + weight, 0);
-    lefts = [0];
-    for (const weight of weights) lefts.push(lefts[lefts.length - 1] + (weight * width) / all);
+    this.lefts = [0];
+    for (const weight of weights)
+      this.lefts.push(this.lefts[this.lefts.length - 1] + (weight * width) / all);
   }
 
   /** @param {PointerEvent | MouseEvent} event */
-  function under(event) {
-    const x = event.clientX - canvas.getBoundingClientRect().left;
+  under(event) {
+    const x = event.clientX - this.canvas.getBoundingClientRect().left;
     let low = 0;
-    let high = lefts.length - 1;
+    let high = this.lefts.length - 1;
     while (low + 1 < high) {
       const middle = (low + high) >> 1;
-      if (lefts[middle] <= x) low = middle;
+      if (this.lefts[middle] <= x) low = middle;
       else high = middle;
     }
-    return model?.num_bins ? Math.min(low, model.num_bins - 1) : -1;
+    return this.model?.num_bins ? Math.min(low, this.model.num_bins - 1) : -1;
   }
 
-  /** A bin as words. @param {number} barIndex */
-  function words(barIndex) {
-    if (!model || barIndex < 0 || barIndex >= model.num_bins) return "";
-    const isGroup = columns.count[barIndex] > 1;
-    const name = isGroup
-      ? `${count(columns.count[barIndex])} fragments from ${columns.id[barIndex]}`
-      : `fragment ${columns.id[barIndex]}`;
-    const rows = columns.rows[barIndex];
+  /** A bin as words. @param {number} index */
+  words(index) {
+    if (!this.model || index < 0 || index >= this.model.num_bins) return "";
+    const { columns } = this;
+    const [id, number, rows] = [columns.id[index], columns.count[index], columns.rows[index]];
     const parts = [
-      name,
+      number > 1 ? `${count(number)} fragments from ${id}` : `fragment ${id}`,
       plural(rows, "row"),
-      columns.deleted[barIndex] && `${percent(columns.deleted[barIndex], rows)} deleted`,
-      bytes(columns.bytes[barIndex]),
-      rows && `${bytes(columns.bytes[barIndex] / rows)} per row`,
-      plural(columns.files[barIndex], "file"),
-      columns.covered[barIndex] < rows && "not covered by every index",
+      columns.deleted[index] && `${percent(columns.deleted[index], rows)} deleted`,
+      bytes(columns.bytes[index]),
+      rows && `${bytes(columns.bytes[index] / rows)} per row`,
+      plural(columns.files[index], "file"),
+      columns.covered[index] < rows && "not covered by every index",
     ];
     return parts.filter(Boolean).join(" · ");
   }
 
   /** @param {number} index */
-  function choose(index) {
-    chosen = Math.max(0, Math.min(model.num_bins - 1, index));
-    element.setAttribute("aria-valuenow", String(chosen));
-    element.setAttribute("aria-valuetext", words(chosen));
-    on.describe(words(chosen));
-    paint();
+  choose(index) {
+    this.chosen = Math.max(0, Math.min(this.model.num_bins - 1, index));
+    this.element.setAttribute("aria-valuenow", String(this.chosen));
+    this.element.setAttribute("aria-valuetext", this.words(this.chosen));
+    this.on.describe(this.words(this.chosen));
+    this.paint();
   }
 
   /** @param {number} index */
-  function open(index) {
-    if (columns.count[index] > 1) zoomTo(index, index + 1);
-    else on.open(columns.id[index]);
+  open(index) {
+    if (this.columns.count[index] > 1) this.zoomTo(index, index + 1);
+    else this.on.open(this.columns.id[index]);
   }
 
   /**
    * Ask for the fragments of some bins; their positions follow from the counts before them.
    * @param {number} from @param {number} to
    */
-  function zoomTo(from, to) {
-    const before = columns.count.slice(0, from).reduce((sum, number) => sum + number, model.first);
-    const inside = columns.count.slice(from, to).reduce((sum, number) => sum + number, 0);
-    on.zoom(before, before + Math.max(1, inside));
+  zoomTo(from, to) {
+    const before = this.columns.count
+      .slice(0, from)
+      .reduce((sum, number) => sum + number, this.model.first);
+    const inside = this.columns.count.slice(from, to).reduce((sum, number) => sum + number, 0);
+    this.on.zoom(before, before + Math.max(1, inside));
   }
 
   /** @param {boolean} inward */
-  function zoom(inward) {
-    const bins = model.num_bins;
+  zoom(inward) {
+    const bins = this.model.num_bins;
     if (inward) {
       const half = Math.max(1, Math.round(bins / 4));
-      if (bins > 1) zoomTo(Math.max(0, chosen - half), Math.min(bins, chosen + half));
+      if (bins > 1)
+        this.zoomTo(Math.max(0, this.chosen - half), Math.min(bins, this.chosen + half));
       return;
     }
-    const size = model.stop - model.first;
-    on.zoom(
-      Math.max(0, model.first - Math.ceil(size / 2)),
-      Math.min(model.num_fragments, model.stop + Math.ceil(size / 2)),
+    const size = this.model.stop - this.model.first;
+    this.on.zoom(
+      Math.max(0, this.model.first - Math.ceil(size / 2)),
+      Math.min(this.model.num_fragments, this.model.stop + Math.ceil(size / 2)),
     );
   }
 
-  element.addEventListener("keydown", (event) => {
-    if (!model?.num_bins || event.altKey || event.ctrlKey || event.metaKey) return;
-    /** @type {Record<string, () => void>} */
-    const acts = {
-      ArrowLeft: () => choose(chosen - 1),
-      ArrowRight: () => choose(chosen + 1),
-      PageUp: () => choose(chosen - 10),
-      PageDown: () => choose(chosen + 10),
-      Home: () => choose(0),
-      End: () => choose(model.num_bins - 1),
-      Enter: () => open(chosen),
-      "+": () => zoom(true),
-      "-": () => zoom(false),
-    };
-    const act = acts[event.key];
-    if (!act) return;
-    event.preventDefault();
-    event.stopPropagation();
-    act();
-  });
-  element.addEventListener("pointermove", (event) => {
-    const index = under(event);
-    if (index === hovered) return;
-    hovered = index;
-    on.describe(words(index));
-    paint();
-  });
-  element.addEventListener("pointerleave", () => {
-    hovered = -1;
-    if (model) on.describe(words(chosen));
-    paint();
-  });
-  element.addEventListener("click", (event) => {
-    const index = under(event);
-    if (index < 0) return;
-    choose(index);
-    open(index);
-  });
-  const observer = new ResizeObserver(paint);
-  observer.observe(element);
-  ctx.onClose(onTheme(paint));
-  ctx.onClose(() => {
-    observer.disconnect();
-    paint.cancel();
-  });
+  /** @param {Lnb.Json} model @param {Lnb.Buffer[]} buffers */
+  show(model, buffers) {
+    const arrays = buffers.map((buffer) =>
+      Array.from(new Float64Array(bytesOf(buffer).slice().buffer)),
+    );
+    this.model = model;
+    COLUMNS.forEach((name, index) => {
+      this.columns[name] = arrays[index];
+    });
+    this.hovered = -1;
+    this.element.setAttribute("aria-valuemax", String(Math.max(0, this.model.num_bins - 1)));
+    if (this.model.num_bins) this.choose(Math.min(this.chosen, this.model.num_bins - 1));
+    this.paint();
+  }
 
-  return {
-    element,
-    zoom,
-    /** @param {Lnb.Json} model_ @param {Lnb.Buffer[]} buffers */
-    show(model_, buffers) {
-      const arrays = buffers.map((buffer) => {
-        const view =
-          buffer instanceof ArrayBuffer
-            ? new Uint8Array(buffer)
-            : new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
-        return Array.from(new Float64Array(view.slice().buffer));
-      });
-      model = model_;
-      COLUMNS.forEach((name, index) => {
-        columns[name] = arrays[index];
-      });
-      hovered = -1;
-      element.setAttribute("aria-valuemax", String(Math.max(0, model.num_bins - 1)));
-      if (model.num_bins) choose(Math.min(chosen, model.num_bins - 1));
-      paint();
-    },
-    /** Mark a fragment by its id, if it is in the span. @param {number} id */
-    mark(id) {
-      const index = columns.id.findLastIndex((first) => first <= id);
-      if (index >= 0) choose(index);
-    },
-  };
+  /** Mark a fragment by its id, if it is in the span. @param {number} id */
+  mark(id) {
+    const index = this.columns.id.findLastIndex((first) => first <= id);
+    if (index >= 0) this.choose(index);
+  }
 }
 
 const ALL = 2 ** 52;
@@ -271,18 +272,13 @@ const ALL = 2 ** 52;
 export function fragmentSection(ctx, { placeNow, open, failed }) {
   const summary = h("p", { class: "lnb-st-summary" });
   const readout = h("p", { class: "lnb-st-readout" });
-  const strip = fragmentStrip(ctx, {
+  const strip = new FragmentStrip(ctx, {
     zoom: load,
     open,
     describe: (words) => setText(readout, words),
   });
   /** @param {string} name @param {string} title @param {() => void} act */
-  const tool = (name, title, act) =>
-    h(
-      "button",
-      { class: "lnb-button", type: "button", title, "aria-label": title, on: { click: act } },
-      name,
-    );
+  const tool = (name, title, act) => button(name, act, { title, "aria-label": title });
   const tools = h(
     "span",
     { class: "lnb-st-tools" },
