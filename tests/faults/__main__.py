@@ -14,6 +14,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "kills": ("disk.kills", "kill writers at every call that changes the disk"),
     "losses": ("disk.losses", "lose what was not synced when the power failed"),
     "beside": ("disk.beside", "kill writers while pylance commits"),
+    "cleaned": ("disk.cleaned", "pylance cleans up between any two steps of a change"),
     "stores": ("disk.stores", "kill writers that commit through a manifest store; --kind redis"),
     "replies": ("disk.replies", "each of six errors at every call to the disk; --times 2"),
     "cells": ("memory.cells", "one or two faults at the steps of every change, in memory"),

@@ -34,7 +34,7 @@ TABLE = """
 SUMMARY = {
     "A writer that is killed leaves the state before or the state after": ("kills",),
     "Power that fails loses nothing that was acknowledged": ("losses",),
-    "pylance's commits beside a dying writer are there, once": ("beside",),
+    "pylance's commits and clean-ups beside a writer cost nothing": ("beside", "cleaned"),
     "The next opener finishes a commit through a manifest store": (
         "stores_sqlite", "stores_redis", "stores_postgresql", "stores_dynamodb",
     ),
@@ -75,6 +75,11 @@ ROWS: dict[str, tuple[str, str, str]] = {
         "pylance commits while a writer of ours is at it, which is then killed",
         "{rounds:,} kills, {num_verbs} verbs",
         "takes part: none of its commits is lost or doubled",
+    ),
+    "cleaned": (
+        "pylance cleans up, fiercely, between any two steps of a change",
+        "{rounds:,} clean-ups, {num_verbs} verbs",
+        "takes part, and reads every result",
     ),
     **{
         f"stores_{kind}": (

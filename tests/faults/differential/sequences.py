@@ -259,7 +259,9 @@ class HistoryPlayer(Player):
         earlier = last.fragment_ids if last else frozenset()
         new = set(fragment_ids) - earlier
         assert not new or not earlier or min(new) > max(earlier), f"fragment ids {new} come again"
-        assert not fragment_ids or manifest.max_fragment_id >= max(fragment_ids)
+        assert manifest.max_fragment_id is None or manifest.max_fragment_id >= max(
+            earlier | new, default=0
+        ), f"the highest fragment id is {manifest.max_fragment_id}"
         plain = table.drop_columns([name for name in LINEAGE if name in table.column_names])
         try:
             rows = dict(zip(uids, map(str, plain.to_pylist()), strict=True)) if uids else None

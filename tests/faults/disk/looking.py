@@ -219,6 +219,14 @@ def _answer(question: str, path: str) -> Any:
         made = pa.Table.from_pylist([{"m": 1} | row], dataset.schema)
         lance.write_dataset(made, path, mode="append")
         return lance.dataset(path).count_rows()
+    if question == "clean up":
+        dataset.cleanup_old_versions(
+            AT_ONCE, delete_unverified=True, error_if_tagged_old_versions=False
+        )
+        for name in dataset.branches.list():
+            branch = dataset.checkout_version((name, None))
+            branch.cleanup_old_versions(AT_ONCE, error_if_tagged_old_versions=False)
+        return None
     if question.endswith(" beside"):
         _commit_beside(lance, dataset, question.split(maxsplit=1)[0])
         dataset = lance.dataset(path)

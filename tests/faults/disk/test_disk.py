@@ -17,6 +17,7 @@ from tests.faults.command import try_verb
 from tests.faults.disk.looking import Judge
 from tests.faults.disk.replies import NAMING, ReplyCase
 from tests.faults.verbs import VERBS
+from tests.faults.verbs.jobs import JOBS_VERBS
 from tests.house.source import ROOT
 from tests.support.requirements import require_pylance
 
@@ -36,6 +37,26 @@ SHARES = {
         "'after': ",
     ),
     "beside": (("append", "update", "compact"), 6, "'died': "),
+    "cleaned": (
+        (
+            "append",
+            "update",
+            "delete",
+            "compact",
+            "create_scalar_index",
+            "branches.merge",
+            "branches.merge with copied files",
+            "branches.merge of every commit",
+            "cherry_pick",
+            "staged batch",
+            "staged upsert",
+            "staged add_columns",
+            "staged overwrite",
+            *JOBS_VERBS,
+        ),
+        8,
+        "'done': ",
+    ),
     # Found by it: a drop that was killed between manifests could not be repeated.
     "stores": (("append", "create_branch", "drop"), 4, "'after': "),
 }
