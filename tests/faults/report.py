@@ -145,6 +145,11 @@ ROWS: dict[str, tuple[str, str, str]] = {
         "{runs:,} sequences, {steps:,} steps",
         "takes part",
     ),
+    "differential": (
+        "Random schemas, histories and reads by both libraries, compared",
+        "{cases:,} cases, {checks:,} operations and reads",
+        "is the oracle",
+    ),
     "hostile_datasets": (
         (
             "Damaged datasets: every call ends in valid data or an error of ours, within 10 s and "

@@ -8,14 +8,16 @@ A defect counts as found when a case differs with it and does not without it.
 from __future__ import annotations
 
 import argparse
+import itertools
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.differential.run import WORKERS, Worker
 from tests.house.source import ROOT
 
 IGNORED = shutil.ignore_patterns("__pycache__", "golden")
@@ -96,50 +98,32 @@ def planted_copy(defect: Defect, folder: Path) -> Path:
     return folder
 
 
-class Hunt:
-    """The search for one planted defect, by several processes."""
+def hunt(defect: Defect, seed: int, minutes: float) -> tuple[int, str | None]:
+    """Play cases with the defect, one after the other, until one differs that is else alike.
 
-    def __init__(self, defect: Defect, seed: int, minutes: float) -> None:
-        self._defect = defect
-        self._next = seed
-        self._deadline = time.monotonic() + 60 * minutes
-        self._lock = threading.Lock()
-        self.cases = 0
-        self.found: str | None = None
-
-    def run(self) -> float:
-        """Search until the defect is found; return the seconds that it took."""
-        with tempfile.TemporaryDirectory() as folder:
-            root = planted_copy(self._defect, Path(folder))
-            began = time.monotonic()
-            threads = [threading.Thread(target=self._serve, args=[root]) for _ in range(WORKERS)]
-            for one in threads:
-                one.start()
-            for one in threads:
-                one.join()
-            return time.monotonic() - began
-
-    def _serve(self, root: Path) -> None:
-        planted, clean = Worker(root), None
-        while self.found is None and time.monotonic() < self._deadline:
-            with self._lock:
-                seed = self._next
-                self._next += 1
-                self.cases += 1
-            signature = _signature(planted, seed)
-            if signature is None:
-                continue
-            clean = clean or Worker(ROOT)
-            if _signature(clean, seed) != signature:
-                self.found = f"seed {seed}, {signature}"
-        for worker in (planted, clean):
-            if worker is not None:
-                worker.stop()
+    Returns how many cases were played, and the seed and kind of the difference.
+    """
+    deadline = time.monotonic() + 60 * minutes
+    with tempfile.TemporaryDirectory() as folder:
+        root = planted_copy(defect, Path(folder))
+        for number in itertools.count(seed):
+            if time.monotonic() > deadline:
+                return number - seed, None
+            signature = _signature(root, number)
+            if signature is not None and _signature(ROOT, number) != signature:
+                return number - seed + 1, f"seed {number}, {signature}"
+    raise AssertionError
 
 
-def _signature(worker: Worker, seed: int) -> str | None:
-    answer = worker.play(seed, [], shrinks=False)
-    return "no answer" if answer is None else answer.get("signature")
+def _signature(root: Path, seed: int) -> str | None:
+    """Play a case with the package below ``root``; return the kind of its difference."""
+    command = [sys.executable, "-m", "tests.faults", "differential", "1", str(seed), "--only"]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        command, cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("signature: ")]
+    return lines[0] if lines else None if done.returncode == 0 else "no answer"
 
 
 def main(arguments: list[str]) -> int:
@@ -148,15 +132,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("names", nargs="*", help="parts of the names of the defects to plant")
     parser.add_argument("--minutes", type=float, default=5.0, help="at most, for each defect")
     parser.add_argument("--seed", type=int, default=1)
-    said = parser.parse_args(arguments)
-    chosen = [
-        one for one in PLANTED if not said.names or any(name in one.name for name in said.names)
-    ]
+    options = parser.parse_args(arguments)
     missed = 0
-    for defect in chosen:
-        hunt = Hunt(defect, said.seed, said.minutes)
-        took = hunt.run()
-        missed += hunt.found is None
-        print(f"{took:6.1f} s {hunt.cases:5} cases  {defect.name}\n"
-              f"                      {hunt.found or 'NOT FOUND'}", flush=True)  # fmt: skip
+    for defect in PLANTED:
+        if options.names and not any(name in defect.name for name in options.names):
+            continue
+        began = time.monotonic()
+        cases, difference = hunt(defect, options.seed, options.minutes)
+        missed += difference is None
+        print(f"{time.monotonic() - began:6.1f} s {cases:5} cases  {defect.name}\n"
+              f"                      {difference or 'NOT FOUND'}", flush=True)  # fmt: skip
     return int(missed > 0)

@@ -1,24 +1,18 @@
 """Run differential cases: ``python -m tests.faults differential [cases] [seed] [--seconds 1800]``.
 
-Two worker processes take seeds in turns. A case that hangs or kills its process is reported with
-its seed. Each kind of difference is made small once, and printed as a script that repeats it.
+Processes take chunks of seeds. A case that hangs or kills its process is reported with its seed.
+Each kind of difference is made small once in a chunk, and printed as a script that repeats it.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import threading
 import time
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from queue import Empty, Queue
 from typing import Any
 
 from tests.faults import command
@@ -28,7 +22,7 @@ from tests.faults.differential.shrinking import shrunk
 
 SHRINKING_S = 20.0
 CASE_S = 120.0  # a case that takes longer hangs
-WORKERS = 2
+CHUNK = 50
 
 
 def play_seed(seed: int) -> tuple[list[Step], Finding | None]:
@@ -91,133 +85,36 @@ def script(seed: int, steps: Any, finding: Finding) -> str:
     ).replace("\r", " ")
 
 
-# --- processes ---------------------------------------------------------------------------------
+# --- many cases -----------------------------------------------------------------------------------
 
 
-def work() -> None:
-    """Answer seeds from standard input with one line of JSON each."""
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
+def share(seeds: range, tell: command.Tell) -> tuple[Counter[str], list[str]]:
+    """Play cases in this process; return counts and a script for each kind of difference."""
     quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)
     os.dup2(quiet, 2)  # panics of pylance print themselves
-    known: set[str] = set()
-    for line in sys.stdin:
-        asked = json.loads(line)
-        known.update(asked["known"])
-        seed = asked["seed"]
-        answer: dict[str, Any] = {"seed": seed}
+    counts: Counter[str] = Counter()
+    scripts: dict[str, str] = {}
+    for seed in seeds:
+        tell(seed)
+        counts["cases"] += 1
         try:
             steps, finding = play_seed(seed)
-            answer["checks"] = sum(1 + len(one.reads) for one in steps)
-            if finding is not None:
-                answer["signature"] = finding.signature
-                if asked["shrinks"] and finding.signature not in known:
-                    known.add(finding.signature)
-                    small, last = minimal(steps, finding)
-                    answer["script"] = script(seed, small, last)
         except Exception as error:  # noqa: BLE001 (of the generator itself)
-            answer["signature"] = f"generator: {type(error).__name__}"
-            answer["script"] = traceback.format_exc()
-        answers.write(json.dumps(answer) + "\n")
-
-
-class Worker:
-    """A process that plays cases; it is replaced when it hangs or dies."""
-
-    def __init__(self, root: Path | None = None) -> None:
-        """Start a process, with the package and the generator below ``root`` if given."""
-        environment = None if root is None else {**os.environ, "PYTHONPATH": str(root)}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.differential.run"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root, env=environment,
-        )  # fmt: skip
-        self._lines: Queue[str] = Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.put(line)
-        self._lines.put("")
-
-    def play(self, seed: int, known: list[str], *, shrinks: bool = True) -> dict[str, Any] | None:
-        """Return the answer for a seed; None when the process died or hangs."""
-        assert self._process.stdin is not None
-        asked = {"seed": seed, "known": known, "shrinks": shrinks}
-        self._process.stdin.write(json.dumps(asked) + "\n")
-        self._process.stdin.flush()
-        try:
-            line = self._lines.get(timeout=CASE_S + SHRINKING_S)
-        except Empty:
-            line = ""
-        return json.loads(line) if line else None
-
-    def stop(self) -> int | None:
-        """End the process; return its status if it had ended by itself."""
-        status = self._process.poll()
-        self._process.kill()
-        self._process.wait()
-        return status
-
-
-class Campaign:
-    """Many cases, by several workers, until a time or a number of cases."""
-
-    def __init__(self, first: int, cases: int, seconds: float) -> None:
-        self._next = first
-        self._last = first + cases if cases else None
-        self._deadline = time.monotonic() + seconds
-        self._lock = threading.Lock()
-        self.played = 0
-        self.checks = 0
-        self.findings: Counter[str] = Counter()
-        self.scripts: dict[str, str] = {}
-
-    def run(self, workers: int = WORKERS) -> None:
-        """Play until the end."""
-        threads = [threading.Thread(target=self._serve) for _ in range(workers)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
-
-    def _take(self) -> int | None:
-        with self._lock:
-            done = self._last is not None and self._next >= self._last
-            if done or time.monotonic() > self._deadline:
-                return None
-            self._next += 1
-            return self._next - 1
-
-    def _serve(self) -> None:
-        worker = Worker()
-        while (seed := self._take()) is not None:
-            answer = worker.play(seed, list(self.scripts))
-            if answer is None:
-                status = worker.stop()
-                what = "hangs" if status is None else f"ends the process with status {status}"
-                answer = {"seed": seed, "signature": what, "script": f"# seed {seed} {what}\n"}
-                worker = Worker()
-            with self._lock:
-                self._note(answer)
-        worker.stop()
-
-    def _note(self, answer: dict[str, Any]) -> None:
-        self.played += 1
-        self.checks += answer.get("checks", 0)
-        signature = answer.get("signature")
-        if signature is None:
-            return
-        self.findings[signature] += 1
-        if "script" in answer and signature not in self.scripts:
-            self.scripts[signature] = answer["script"]
-            print(f"\n--- {signature}\n{answer['script']}", flush=True)
+            scripts.setdefault(f"generator: {type(error).__name__}", traceback.format_exc())
+            continue
+        counts["checks"] += sum(1 + len(step.reads) for step in steps)
+        if finding is not None:
+            counts[f"kinds:{finding.signature}"] += 1
+            if finding.signature not in scripts:
+                text = script(seed, *minimal(steps, finding))
+                scripts[finding.signature] = f"{finding.signature}\n{text}"
+    return counts, list(scripts.values())
 
 
 def main(arguments: list[str]) -> int:
     """Run from the command line."""
-    parser = command.parser_of("differential", "cases, as many as time allows", 10**9)
-    parser.set_defaults(seconds=1800.0, jobs=WORKERS, seed=None)
+    parser = command.parser_of("differential", "cases", 100_000)
+    parser.set_defaults(seconds=1800.0, jobs=2, seed=None)
     parser.add_argument("--only", action="store_true", help="play one seed and print its steps")
     options = parser.parse_args(arguments)
     if options.only:
@@ -225,23 +122,17 @@ def main(arguments: list[str]) -> int:
         print(*steps, sep="\n")
         print("no difference" if finding is None else f"{finding.code}\n{finding.text}")
         if finding is not None:
+            print(f"signature: {finding.signature}")
             print(script(options.seed, *minimal(steps, finding)))
         return int(finding is not None)
-    first = options.seed
-    if first is None:
-        first = time.time_ns() // 10**9 % 10**6 * 1000
-    print(f"differential cases from seed {first}, for {options.seconds:g} s", flush=True)
-    began = time.monotonic()
-    campaign = Campaign(first, options.size, options.seconds)
-    campaign.run(options.jobs)
-    took = time.monotonic() - began
-    print(f"\n{campaign.played} cases (seeds {first} to {first + campaign.played - 1}), "
-          f"{campaign.checks} operations and reads compared in {took:.0f} s")  # fmt: skip
-    for signature, count in campaign.findings.most_common():
-        print(f"{count:5} {signature}")
-    print(f"{len(campaign.findings) or 'no'} kinds of difference")
-    return int(bool(campaign.findings))
 
+    def work(run: command.Run) -> command.Counts:
+        if run.seed is None:
+            run.seed = time.time_ns() // 10**9 % 10**6 * 1000
+        run.hangs_s = CASE_S + SHRINKING_S
+        # Nothing of pylance has run here yet, so it has no threads that a child would lack.
+        warnings.filterwarnings("ignore", "lance is not fork-safe")
+        print(f"differential cases from seed {run.seed}, for {run.seconds_max:g} s", flush=True)
+        return command.shared(run, share, CHUNK, None, "kinds")
 
-if __name__ == "__main__":
-    work()
+    return command.run("differential", parser, arguments, work)
