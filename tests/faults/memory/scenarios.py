@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from datetime import timedelta
+from functools import cache, partial
 from typing import Any
 
-from lance_nb.errors import RefNotFoundError
+from lance_nb.errors import RefNotFoundError, StorageError
 from lance_nb.format.deletion_vector import DeletionVector
-from lance_nb.format.layout import NamingScheme, list_versions, parse_manifest_name
+from lance_nb.format.layout import NamingScheme, branch_root, list_versions, parse_manifest_name
 from lance_nb.merging.merge_base import Side
 from lance_nb.merging.merge_plan import MergeRequest, commit_merge, plan_merge
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
+from lance_nb.table.retention import RetentionPolicy
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.versions import load_latest, version_names
+from lance_nb.table.versions import load_latest, load_manifest, version_names
 from lance_nb.transactions.commit import commit, commit_batch
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.deletion_files import write_deletion_file
+from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
 from lance_nb.transactions.operations.delete import Delete
 from lance_nb.transactions.operations.overwrite import Overwrite
@@ -31,6 +34,7 @@ from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateM
 from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.version_source import VersionSource
 from lance_nb.writing.branching import BranchWriter
+from lance_nb.writing.cleanup import Cleanup, CleanupOptions
 from lance_nb.writing.cloning import commit_clone, copy_version
 from tests.support.committing import SCHEMA, Table, file_names, fragment
 
@@ -40,7 +44,8 @@ class Scenario:
     """One change. ``state`` is what a reader sees of it.
 
     ``needs_listings``: it works on what a listing shows, so that one that lags makes it do less.
-    ``is_whole`` tells whether nothing half done is left, which is asked after Ctrl-C.
+    ``is_whole`` tells whether nothing half done is left, which is asked after Ctrl-C. ``between``
+    tells whether a state may be seen half-way, beside those before and after.
     """
 
     prepare: Callable[[Table], Any]
@@ -48,6 +53,7 @@ class Scenario:
     state: Callable[[Table], Any]
     needs_listings: bool = False
     is_whole: Callable[[Table], bool] = lambda _: True
+    between: Callable[[Any], bool] = lambda _: False
 
 
 def versions(table: Table) -> tuple[int, ...]:
@@ -252,6 +258,58 @@ def _names(table: Table) -> Any:
     return "mixed" if mixed else (found[0].scheme is NamingScheme.V2, versions(table))
 
 
+# --- clean-ups ------------------------------------------------------------------------------------
+
+TAGGED, FORKED, NEWEST = 2, 3, 6
+STAY = {TAGGED, FORKED, NEWEST}
+
+
+@cache
+def _many_versions() -> dict[str, bytes]:
+    """Six versions, each with a data file of its own; one is tagged, one has a branch."""
+    table = Table(seed=5)
+    table.inner.write(f"data/{file_names(table.create())[0]}", b"rows")
+    for version in range(1, NEWEST):
+        operation = Overwrite(SCHEMA, (fragment(f"made-{version}"),))
+        commit(table.sound, table.transaction(version, operation), table.options())
+        table.inner.write(f"data/made-{version}.lance", b"rows")
+    place = lambda branch: CommitPlace.of(table.inner, branch)
+    TagWriter(table.inner, place, table.environment).create("kept", Target(None, TAGGED))
+    BranchWriter(table.inner, place, table.environment).create("dev", Target(None, FORKED))
+    listing = table.inner.list_recursive("")
+    return {item.name: bytes(table.inner.read(item.name)) for item in listing}
+
+
+def _with_many_versions(table: Table) -> None:
+    for path, data in _many_versions().items():
+        table.inner.write(path, data)
+
+
+def _clean(table: Table, _: Any) -> None:
+    policy = RetentionPolicy.of(
+        timedelta(0), None, None, delete_unverified=True, error_if_tagged_old_versions=False
+    )
+    # The clock is the real one: the store's modification times are.
+    options = CleanupOptions(environment=Environment())
+    stats = Cleanup(table.root, "", NEWEST, policy, options).run()
+    if stats.failed_deletes:
+        raise StorageError("data", f"{stats.failed_deletes} files were not deleted")
+
+
+def _readable(table: Table) -> Any:
+    """Return the versions that are listed, all of whose files are there, and the data files."""
+    files = {item.name for item in table.inner.list_recursive("data")}
+    numbers = set()
+    for folder in ("", branch_root("dev")):
+        home = table.inner.child(folder) if folder else table.inner
+        for name in version_names(home):
+            manifest = load_manifest(home, name)
+            needed = {file.path for part in manifest.fragments for file in part.files}
+            assert needed <= files, f"version {name.version} of {folder!r} lacks {needed - files}"
+            numbers |= set() if folder else {name.version}
+    return tuple(sorted(numbers)), tuple(sorted(files))
+
+
 SCENARIOS = {
     "create": _committing(lambda table: table.creating("mine"), count=0),
     "create with V1 names": _committing(
@@ -290,6 +348,12 @@ SCENARIOS = {
     "shallow clone": _cloned(partial(commit_clone, is_shallow=True)),
     "deep clone": _cloned(copy_version),
     "V1 names migrated": Scenario(
-        _v1, lambda table, _: migrate_manifest_paths_v2(table.root), _names, needs_listings=True
+        _v1, lambda table, _: migrate_manifest_paths_v2(table.root), _names, needs_listings=True,
+        # Readers refuse a dataset in the middle of it; repeating it is what mends it.
+        between=lambda state: state == "mixed",
     ),
-}
+    "clean-up": Scenario(
+        _with_many_versions, _clean, _readable, needs_listings=True,
+        between=lambda state: set(state[0]) >= STAY,
+    ),
+}  # fmt: skip
