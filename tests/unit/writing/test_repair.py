@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from lance_nb.errors import (
 from lance_nb.format.layout import HINT_PATH, branch_path, manifest_path, tag_path
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.writing import repair as repair_module
-from lance_nb.writing.repair import Quarantine
+from lance_nb.writing.repair import HINT, MOVED, SET_ASIDE, Quarantine, RepairStep
 from tests.support.damages import DAMAGES, MENDED, NEWEST, Damaged, Files, Plant
 from tests.support.recorded_texts import REPAIRS, built, heading, recorded, repairs_text
 
@@ -152,17 +152,15 @@ def test_a_version_that_appears_meanwhile_is_not_overwritten(
     world: Damaged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody who does not see the damage commits between our look and our write."""
-    from lance_nb.writing import repair as module
-
     world.root.write(manifest_path(NEWEST), b"")
     plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
-    original = module.write_transaction_file
+    original = repair_module.write_transaction_file
 
     def interrupted(home: object, version: object) -> str:
         world.root.write(manifest_path(NEWEST + 1), b"of somebody else")
         return original(home, version)
 
-    monkeypatch.setattr(module, "write_transaction_file", interrupted)
+    monkeypatch.setattr(repair_module, "write_transaction_file", interrupted)
     result = plan.run()
     assert not result.done
     assert "committed meanwhile" in str(result)
@@ -445,11 +443,9 @@ def test_a_record_that_is_nested_too_deeply_is_none(world: Damaged, record: byte
 def test_a_hint_is_not_written_for_a_version_that_was_overtaken(
     world: Damaged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lance_nb.writing import repair as module
-
     world.root.write(HINT_PATH, b"{")
     plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
-    original = module.changed_since
+    original = repair_module.changed_since
 
     def overtaken(root: object, step: object) -> object:
         changed = original(root, step)
@@ -457,8 +453,54 @@ def test_a_hint_is_not_written_for_a_version_that_was_overtaken(
         world.root.write(manifest_path(NEWEST + 1), newest)
         return changed
 
-    monkeypatch.setattr(module, "changed_since", overtaken)
+    monkeypatch.setattr(repair_module, "changed_since", overtaken)
     result = plan.run()
 
     assert "committed meanwhile" in str(result)
     assert bytes(world.root.read(HINT_PATH)) == b"{"
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def held(*seconds: int | None, kind: str = SET_ASIDE, held_back: str = "") -> str:
+    state = {
+        str(at): (1, None if one is None else NOW - timedelta(seconds=one))
+        for at, one in enumerate(seconds)
+    }
+    step = RepairStep(kind, "what", "why", held_back=held_back)
+    return repair_module._held_back(step, state, NOW, HOUR)
+
+
+def test_steps_on_files_that_changed_lately_wait() -> None:
+    assert held() == ""
+    assert held(3600, 7200) == ""
+    assert held(7200, 3599).startswith("it changed 3599 s ago")
+    assert held(-5).startswith("it changed 0 s ago")
+    assert "until it is 1 h old" in held(5)
+    assert held(7200, None).startswith("the store does not say")
+
+
+def test_nothing_waits_when_nobody_writes_even_if_the_clock_of_the_store_is_ahead() -> None:
+    state = {"a": (1, NOW + HOUR), "b": (1, None)}
+    step = RepairStep(SET_ASIDE, "what", "why")
+    assert repair_module._held_back(step, state, NOW, timedelta(0)) == ""
+
+
+def test_hints_and_base_paths_do_not_wait_and_a_reason_stays() -> None:
+    assert held(5, kind=HINT) == held(None, kind=MOVED) == ""
+    assert held(7200, held_back="reason") == "reason"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(3600, "1 h"), (7200, "2 h"), (90, "90 s"), (3601, "3601 s"), (0, "0 h")]
+)
+def test_ages_are_reported_in_hours_or_seconds(seconds: int, words: str) -> None:
+    assert repair_module._words(timedelta(seconds=seconds)) == words
+
+
+def test_a_step_prints_its_files_and_why_it_waits() -> None:
+    step = RepairStep(SET_ASIDE, "what", "why", files=("a", "b"), held_back="later")
+    expected = "quarantine: what\n  because why\n  file a\n  file b\n  held back: later"
+    assert str(step) == expected
