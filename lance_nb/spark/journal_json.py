@@ -72,15 +72,12 @@ _STORED = {
     "spark.tasks.rows": "DeleteRows UpdateRows",
     "spark.tasks.source_files": "SourceFile",
     "transactions.stream_mark": "StreamMark",
-    "writing.column_rewrite": "ColumnRewrite",
-    "writing.compaction_plan": "CompactionOptions CompactionTask Rewritten",
-    "writing.deletion_plan": "DeletionPlan FragmentDeletion",
+    "writing.compaction": "CompactionOptions CompactionTask Rewritten",
     "writing.fragment_writer": "WriteOptions",
     "writing.indexing": "Wanted",
-    "writing.merge_insert": "MergePart",
-    "writing.merge_insert_plan": "MergeClauses MergePlan WhenMatched",
-    "writing.row_rewrite": "RowRewrite",
-    "writing.staged": "Addition",
+    "writing.staged": ("Addition ColumnRewrite DeletionPlan FragmentDeletion MergePlan RowRewrite"),
+    "writing.upsert_source": "MergeClauses WhenMatched",
+    "writing.upserting": "MergePart",
 }
 _MODULES = {
     name: f"lance_nb.{module}" for module, names in _STORED.items() for name in names.split()

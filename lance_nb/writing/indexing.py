@@ -149,9 +149,9 @@ def check(
     uri: str,
     column: str,
     kind: str,
+    *,
     name: str | None,
     parameters: Mapping[str, Any] | None = None,
-    *,
     replace: bool,
 ) -> Wanted:
     """Check what is wanted before anything is read.
@@ -285,9 +285,9 @@ def create(
     snapshot: Snapshot,
     column: str,
     kind: str,
+    *,
     name: str | None,
     parameters: Mapping[str, Any] | None = None,
-    *,
     replace: bool,
     train: bool = True,
     uuid: str | None = None,
@@ -299,7 +299,9 @@ def create(
     """
 
     def attempt(base: Snapshot) -> Snapshot:
-        request = check(base, session.uri, column, kind, name, parameters, replace=replace)
+        request = check(
+            base, session.uri, column, kind, name=name, parameters=parameters, replace=replace
+        )
         fragments = list(base.manifest.fragments) if train else []
         index, _ = write_segment(base, request, fragments, progress=progress, uuid=uuid)
         return commit_segments(session, base, operation_of(base, request.name, [index]))
@@ -496,18 +498,20 @@ def build(
     snapshot: Snapshot,
     column: str,
     kind: str,
+    *,
     name: str | None,
     parameters: Mapping[str, Any],
     fragment_ids: Iterable[int],
-    *,
     uuid: str | None = None,
     progress: ProgressCallback | None = None,
 ) -> Index:
     """Write a segment of some fragments; nothing is committed.
 
-    Raises as ``indexing.check`` does, and InvalidInputError for fragments that do not exist.
+    Raises as ``check`` does, and InvalidInputError for fragments that do not exist.
     """
-    request = check(snapshot, session.uri, column, kind, name, parameters, replace=True)
+    request = check(
+        snapshot, session.uri, column, kind, name=name, parameters=parameters, replace=True
+    )
     chosen = set(fragment_ids)
     fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id in chosen]
     missing = sorted(chosen - {fragment.id for fragment in fragments})

@@ -48,6 +48,7 @@ def plan_in_mode(
     snapshot: Snapshot,
     updates: Updates,
     where: Any,
+    *,
     mode: str,
     progress: Progress | None = None,
     version: str | None = None,
@@ -108,7 +109,7 @@ def update(
     """
 
     def attempt(base: Snapshot) -> tuple[Snapshot, int]:
-        planned = plan_in_mode(base, updates, where, mode, progress, version)
+        planned = plan_in_mode(base, updates, where, mode=mode, progress=progress, version=version)
         staged = combine(base, [planned])
         return commit_staged(session, base.branch, staged), planned.num_rows
 

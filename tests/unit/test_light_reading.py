@@ -128,8 +128,8 @@ NOT_FOR_AN_APPEND = (
     "pandas", "sqlglot", "pyarrow.fs", "pyarrow.dataset",
     *(f"lance_nb.{name}" for name in (
         "table.predicate", "table.filtered_scan", "table.blobs", "transactions.rebase",
-        "transactions.conflict_grid", "writing.column_rewrite", "writing.row_rewrite",
-        "writing.deletion_plan", "writing.merge_insert_plan",
+        "transactions.conflict_grid", "writing.rewriting", "writing.deleting",
+        "writing.upsert_source",
         "transactions.operations.rewrite", "transactions.operations.create_index",
         "transactions.operations.clone", "transactions.operations.data_replacement",
     )),

@@ -219,7 +219,9 @@ def plan_index(
     """
     _, snapshot = dataset.opened
     uri, kind = dataset.uri, str(index_type)
-    request = indexing.check(snapshot, uri, column, kind, name, parameters, replace=replace)
+    request = indexing.check(
+        snapshot, uri, column, kind, name=name, parameters=parameters, replace=replace
+    )
     pinned = PinnedVersion.of(dataset)
     groups = list(fragment_groups(snapshot, task_bytes))
     if len(groups) > 1:
