@@ -25,6 +25,7 @@ import signal
 import sys
 import traceback
 import webbrowser
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from functools import partial
 from io import TextIOWrapper
@@ -40,7 +41,7 @@ from lance_nb.explorer.version_refs import open_source
 from lance_nb.magic.context import MagicContext
 from lance_nb.magic.demo import ensure
 from lance_nb.magic.registry import Request, find, help_of, help_of_all, parse_text, parse_words
-from lance_nb.magic.verb import Result, one_line
+from lance_nb.magic.verb import Result, argument, one_line, verb
 from lance_nb.magic.verbs.browse import dataset_summary
 from lance_nb.shown_text import visible_lines, without_url_secrets
 from lance_nb.version import __version__
@@ -52,22 +53,6 @@ _NOTEBOOK_ONLY = frozenset({"stage", "status", "commit", "discard"})
 VIEW_HEIGHT = 560  # pixels of the tabs in a page of their own
 MAX_PORT = 65_535
 _TEXT_VERBS = frozenset({"sql", "query"})
-# Commands of the terminal only: usage and description.
-COMMANDS = {
-    "lab": (
-        "[URI] [options of JupyterLab]",
-        "open JupyterLab with a notebook that explores the dataset",
-    ),
-    "view": (
-        "URI [--no-browser] [--port N] [--read-only]",
-        "explore a dataset or a folder of tables in a browser, without a notebook; Ctrl-C ends it",
-    ),
-    "report": (
-        "URI [VERSION] [-o FILE]",
-        "write one offline HTML file with pictures of the dataset",
-    ),
-    "demo": ("[PATH] [--force]", "write the demo dataset (default: demo.lance)"),
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,17 +91,16 @@ def _run(words: list[str]) -> int:
         return _version()
     if _asks_for_help(words):
         return _help(words[:1])
-    if words[0] == "lab":
-        return _lab(words[1:])
-    if words[0] == "view":
-        return _view(words[1:])
-    if words[0] == "report":
-        return _report(words[1:])
-    if words[0] == "demo":
-        return _demo(words[1:])
     context = MagicContext(
         show=dataset_summary, prog=PROG, ask=_ask if sys.stdin.isatty() else None
     )
+    command = COMMANDS.get(words[0])
+    if command is not None:
+        parser = command.parser(PROG)
+        parser.words = words[1:]
+        arguments = Namespace(options=words[1:]) if command is lab else parser.parse_args(words[1:])
+        command.run(context, arguments)
+        return 0
     request = _request(context, words)
     result = request.verb.run(context, request.arguments)
     return _show(result, as_json=request.as_json)
@@ -188,65 +172,57 @@ def _version() -> int:
 
 def _help(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
-        usage, description = COMMANDS[words[0]]
-        _say(f"{PROG} {words[0]} {usage}\n{description}")
+        command = COMMANDS[words[0]]
+        _say(f"{command.synopsis(PROG)}\n{command.help}")
         return 0
     if words:
         return _show(help_of(words[0], PROG), as_json=False)
-    for name, (usage, description) in COMMANDS.items():
-        _say(f"{PROG} {name} {usage}: {description}")
+    for command in COMMANDS.values():
+        _say(f"{command.synopsis(PROG)}: {command.help}")
     return _show(help_of_all(PROG, without=_NOTEBOOK_ONLY), as_json=False)
 
 
-def _demo(words: list[str]) -> int:
-    """Write the demo dataset, and print how to explore it."""
-    paths = [word for word in words if not word.startswith("-")] or ["demo.lance"]
-    if len(paths) > 1 or set(words) - {*paths, "--force"}:
-        raise InvalidInputError(f"usage: {PROG} demo {COMMANDS['demo'][0]}")
-    _say(ensure(Path(paths[0]), force="--force" in words))
-    path = shlex.quote(paths[0])
+@verb(
+    argument("path", nargs="?", default="demo.lance", help="the folder of the dataset"),
+    argument("--force", action="store_true", help="replace a dataset that is there"),
+    needs_dataset=False,
+)
+def demo(_context: MagicContext, args: Namespace) -> None:
+    """Write the demo dataset (default: demo.lance)."""
+    _say(ensure(Path(args.path), force=args.force))
+    path = shlex.quote(args.path)
     _say(f"explore it: {PROG} lab {path}   or: {PROG} log {path} --graph")
-    return 0
 
 
-def _apart(words: list[str]) -> list[str]:
-    """Write ``--option=value`` as two words."""
-    parts = (word.split("=", 1) if word.startswith("--") else [word] for word in words)
-    return [part for word_parts in parts for part in word_parts]
+def _port(word: str) -> int:
+    if not word.isdecimal() or int(word) > MAX_PORT:
+        raise ArgumentTypeError(f"expected a number up to {MAX_PORT}")
+    return int(word)
 
 
-def _view(words: list[str]) -> int:
-    """Serve the explorer to a browser of this machine until Ctrl-C."""
-    usage = f"usage: {PROG} view {COMMANDS['view'][0]}"
-    words = _apart(words)
-    targets, port, left = [], 0, iter(words)
-    for argument in left:
-        if argument == "--port":
-            number = next(left, "")
-            if not number.isdecimal() or int(number) > MAX_PORT:
-                raise InvalidInputError(f"--port takes a number up to {MAX_PORT}; {usage}")
-            port = int(number)
-        elif argument.startswith("-"):
-            if argument not in {"--no-browser", "--read-only"}:
-                raise InvalidInputError(f"unknown option {argument}; {usage}")
-        else:
-            targets.append(argument)
-    if len(targets) != 1:
-        raise InvalidInputError(usage)
+@verb(
+    argument("uri", help="a dataset, or a folder of tables"),
+    argument("--no-browser", action="store_true", help="print the address only"),
+    argument("--port", type=_port, default=0, metavar="N", help="the port of the address"),
+    argument("--read-only", action="store_true", help="offer no changes"),
+    needs_dataset=False,
+)
+def view(_context: MagicContext, args: Namespace) -> None:
+    """Explore a dataset or a folder of tables in a browser, without a notebook; Ctrl-C ends it."""
     try:
         from lance_nb.explorer.app import explore
         from lance_nb.explorer.browser_server import ExplorerServer
     except ImportError as error:
         raise MissingPackageError("view", "anywidget", "lance-nb[lab]") from error
-    make = partial(explore, targets[0], height=VIEW_HEIGHT, read_only="--read-only" in words)
+    make = partial(explore, args.uri, height=VIEW_HEIGHT, read_only=args.read_only)
     first = make()
     if first.error is not None:  # report a wrong name here, not in the browser
         raise first.error
     first.close()
-    server = ExplorerServer(make, port=port)
-    _say(f"exploring {without_url_secrets(targets[0])} at {server.url}\nCtrl-C ends it")
+    server = ExplorerServer(make, port=args.port)
+    _say(f"exploring {without_url_secrets(args.uri)} at {server.url}\nCtrl-C ends it")
     sys.stdout.flush()
-    if "--no-browser" not in words:
+    if not args.no_browser:
         webbrowser.open(server.url)
     # A service manager, or a shell that started this in the background, ends it by SIGTERM; SIGINT
     # is ignored there.
@@ -258,54 +234,49 @@ def _view(words: list[str]) -> int:
     finally:
         signal.signal(signal.SIGTERM, previous)
         server.close()
-    return 0
 
 
-def _report(words: list[str]) -> int:
-    """Write the report of a dataset, and print where it lies and how large it is."""
+@verb(
+    argument("uri", help="the dataset"),
+    argument("version", nargs="?", help="the version (default: the newest)"),
+    argument("-o", "--output", metavar="FILE", help="the file to write"),
+    needs_dataset=False,
+)
+def report(_context: MagicContext, args: Namespace) -> None:
+    """Write one offline HTML file with pictures of the dataset."""
     from lance_nb.explorer.report_page import report_page
 
-    usage = f"usage: {PROG} report {COMMANDS['report'][0]}"
-    targets, target = [], None
-    left = iter(_apart(words))
-    for argument in left:
-        if argument in {"-o", "--output"}:
-            target = next(left, None)
-            if target is None:
-                raise InvalidInputError(usage)
-        elif argument.startswith("-") and argument != "-":
-            raise InvalidInputError(f"unknown option {argument}; {usage}")
-        else:
-            targets.append(argument)
-    if not 1 <= len(targets) <= 2:
-        raise InvalidInputError(usage)
-    dataset = open_source(targets[0], targets[1] if len(targets) > 1 else None)
-    path = Path(target or f"{_file_name(targets[0])}_report.html")
+    dataset = open_source(args.uri, args.version)
+    path = Path(args.output or f"{_file_name(args.uri)}_report.html")
     page = report_page(dataset)
     path.write_text(page, "utf-8")
     _say(f"wrote {path}: {text.size(len(page.encode()))}, {dataset.uri} at version "
          f"{text.ref_label(dataset.branch, dataset.version)}")  # fmt: skip
-    return 0
 
 
-def _lab(words: list[str]) -> int:
-    """Open JupyterLab; with a dataset, open a notebook that explores it."""
+@verb(
+    argument("uri", nargs="?", help="the dataset"),
+    argument("options", nargs="?", metavar="options of JupyterLab", help="are passed on"),
+    needs_dataset=False,
+)
+def lab(_context: MagicContext, args: Namespace) -> None:
+    """Open JupyterLab with a notebook that explores the dataset."""
     try:
         from jupyterlab.labapp import LabApp
     except ImportError as error:
         raise MissingPackageError("lab", "JupyterLab", "lance-nb[lab]") from error
     targets, options = [], []
-    left = iter(words)
-    for argument in left:
-        if not argument.startswith("-"):
-            targets.append(argument)
+    left = iter(args.options)
+    for word in left:
+        if not word.startswith("-"):
+            targets.append(word)
             continue
-        name = argument.lstrip("-")
+        name = word.lstrip("-")
         takes_value = name in LabApp.aliases or ("." in name and "=" not in name)
         value = next(left, None) if takes_value else None  # --port 9999
-        options.append(argument if value is None else f"{argument}={value}")
+        options.append(word if value is None else f"{word}={value}")
     if len(targets) > 1:
-        raise InvalidInputError(f"usage: {PROG} lab [URI] [options of JupyterLab]")
+        raise InvalidInputError(f"usage: {lab.synopsis(PROG)}")
     notebook = [str(_notebook_for(targets[0]))] if targets else []
     # Also used in the printed address, for a machine without a browser.
     notebook += [f"--LabApp.default_url=/lab/tree/{path}" for path in notebook]
@@ -314,7 +285,10 @@ def _lab(words: list[str]) -> int:
     ):  # in a container; Jupyter refuses to start as root otherwise
         options.append("--allow-root")
     LabApp.launch_instance([*notebook, *options])
-    return 0
+
+
+# Commands of the terminal only.
+COMMANDS = {command.name: command for command in (lab, view, report, demo)}
 
 
 def _notebook_for(uri: str) -> Path:
