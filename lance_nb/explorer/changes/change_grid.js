@@ -46,6 +46,9 @@ const LEVEL_NAMES = {
   config: "settings that differ",
 };
 
+const GUTTER = 34;
+const AROUND = 24; // characters beside a changed word in a cell
+
 /** @typedef {ReturnType<typeof decodeChanges>} ChangePage */
 
 /**
@@ -127,26 +130,7 @@ export class ChangeGrid {
           error.card?.kind === "CancelledError" ? this.stopped() : failed(error),
         ),
     });
-    this.view = diffGrid(ctx, {
-      label: LEVEL_NAMES[level],
-      store: this.store,
-      open: this.openRow,
-      end: this.more,
-      mark: (row) => {
-        const glyph = this.pageAt(row)?.kind(row) ?? " ";
-        if (level === "transactions") {
-          const operation = this.operationOf(row);
-          const { family, glyph: sign } = lookOfOperation(operation);
-          return { glyph: sign, look: `lnb-op-${family} lnb-row-op`, words: operation };
-        }
-        const [words, look] = KINDS[glyph] ?? ["", ""];
-        return { glyph: SIGNS[glyph], look, words };
-      },
-      note: (column) =>
-        this.isRows && this.cells.has(this.nameOf(column))
-          ? `~ ${count(this.cells.get(this.nameOf(column)) ?? 0)}`
-          : "",
-    });
+    this.grid = this.makeGrid();
     this.filters = h(
       "div",
       {
@@ -165,7 +149,7 @@ export class ChangeGrid {
     this.element = h(
       "div",
       { class: "lnb-ch-level" },
-      h("div", { class: "lnb-grid-place" }, this.view.element, this.note),
+      h("div", { class: "lnb-grid-place" }, this.grid.element, this.note),
       h(
         "div",
         { class: "lnb-grid-foot lnb-ch-foot" },
@@ -180,6 +164,69 @@ export class ChangeGrid {
   }
 
   stop = () => [this.request, this.counting].forEach((line) => line.cancel());
+
+  makeGrid() {
+    const grid = new VirtualGrid(this.ctx, {
+      label: LEVEL_NAMES[this.level],
+      store: this.store,
+      titles: {
+        corner: { text: "", label: "kind of change" },
+        parts: () => h("span", { class: "lnb-sheet-sub" }, h("small"), h("em")),
+        draw: (cell, index) => {
+          const number = this.isRows ? this.cells.get(this.nameOf(index)) : undefined;
+          const words = number === undefined ? "" : `~ ${count(number)}`;
+          setText(/** @type {Element} */ (cell.querySelector("em")), words);
+          return words && `${words} changed`;
+        },
+      },
+      look: "lnb-sheet",
+      gutter: GUTTER,
+      head: 44,
+      cell: fillChange,
+      row: (row) => {
+        const { glyph, look, words } = this.mark(row);
+        const label = words ? `${words}, row ${count(row)}` : `row ${count(row)}`;
+        return { text: glyph, look, words: label };
+      },
+      painted: ({ last }) => {
+        if (last >= grid.state.numRows) this.more();
+      },
+      said: (row, column) => {
+        const value = this.store.cell(row, column);
+        const old = value?.old ? `${value.old.text} became ` : "";
+        const place = `${this.mark(row).words} ${row}, ${this.nameOf(column)}`;
+        return `${place}: ${old}${value?.text ?? "loading"}`;
+      },
+      keys: {
+        select() {},
+        chooseColumn() {},
+        letters: {},
+        open: (row) => this.openRow(row),
+        openRow: (row) => this.openRow(row),
+      },
+    });
+    grid.body.addEventListener("click", ({ target }) => {
+      /** @param {string} selector @returns {Lnb.Recycled | null} */
+      const around = (selector) => /** @type {Element} */ (target).closest(selector);
+      const line = around(".lnb-grid-row");
+      if (!line) return;
+      grid.moveTo(line.lnb, around(".lnb-cell")?.lnb?.index ?? grid.state.column);
+      this.openRow(line.lnb);
+    });
+    return grid;
+  }
+
+  /** The kind of change of a row. @param {number} row */
+  mark(row) {
+    if (this.level === "transactions") {
+      const operation = this.operationOf(row);
+      const { family, glyph } = lookOfOperation(operation);
+      return { glyph, look: `lnb-op-${family} lnb-row-op`, words: operation };
+    }
+    const kind = this.pageAt(row)?.kind(row) ?? " ";
+    const [words, look] = KINDS[kind] ?? ["", ""];
+    return { glyph: SIGNS[kind], look, words };
+  }
 
   /** @param {number} row */
   pageAt(row) {
@@ -219,8 +266,8 @@ export class ChangeGrid {
   arrived = (page) => {
     this.busy();
     if (page) {
-      this.view.size(this.numRows, this.isRows ? this.counts().num_columns : page.columns.length);
-      this.view.learn(page);
+      this.grid.size(this.numRows, this.isRows ? this.counts().num_columns : page.columns.length);
+      this.grid.learn(page);
     }
     this.paint();
   };
@@ -240,11 +287,11 @@ export class ChangeGrid {
     const note = this.noteNow();
     show(this.note, note);
     this.note.hidden = !note;
-    this.view.element.classList.toggle("lnb-broken", Boolean(note));
+    this.grid.element.classList.toggle("lnb-broken", Boolean(note));
     const { found } = this;
     this.whole.hidden = !this.isRows || !found || found.is_finished;
     if (this.bar.hidden) this.status.textContent = this.store.count ? this.statusWords(found) : "…";
-    this.view.paint();
+    this.grid.paint();
   }
 
   /** What stands in the place of rows. */
@@ -297,8 +344,10 @@ export class ChangeGrid {
     this.isStopped = false;
     this.store.reset(this.currentRequest(), null);
     this.note.hidden = true;
-    this.view.element.classList.remove("lnb-broken");
-    this.view.size(1, this.isRows ? Math.max(1, this.counts().num_columns) : 1, {
+    this.grid.element.classList.remove("lnb-broken");
+    Object.assign(this.grid.state, { row: 0, column: 0, top: 0 });
+    this.grid.scrollTo({ left: 0, top: 0 });
+    this.grid.size(1, this.isRows ? Math.max(1, this.counts().num_columns) : 1, {
       anew: true,
       head: this.isRows ? 48 : 30,
     });
@@ -308,7 +357,7 @@ export class ChangeGrid {
   }
 
   /** The last row known is in sight, but not all are compared: go on. */
-  more = () => {
+  more() {
     const { found } = this;
     if (
       !this.isRows ||
@@ -321,7 +370,7 @@ export class ChangeGrid {
     )
       return;
     this.store.want([this.numRows, this.numRows + 1], [0, 1], true, this.numRows + 1);
-  };
+  }
 
   countAll = () => {
     this.counting(
@@ -330,7 +379,7 @@ export class ChangeGrid {
       ({ result }) => {
         this.know(result);
         this.busy();
-        this.view.size(this.numRows, this.counts().num_columns);
+        this.grid.size(this.numRows, this.counts().num_columns);
         this.paint();
       },
       (error) => {
@@ -342,7 +391,7 @@ export class ChangeGrid {
   };
 
   /** @param {number} row */
-  openRow = (row) => {
+  openRow(row) {
     const page = this.pageAt(row);
     if (!page) return;
     const cells = page.columns.map((column, index) => ({
@@ -357,86 +406,7 @@ export class ChangeGrid {
       place: page.place(row),
       cells,
     });
-  };
-}
-
-const GUTTER = 34;
-const AROUND = 24; // characters beside a changed word in a cell
-
-/**
- * @param {Lnb.Context} ctx
- * @param {{label: string, store: Lnb.PageStore, mark: (row: number) => {glyph: string,
- *   look: string, words: string}, open: (row: number) => void, note?: (column: number) => string,
- *   end?: () => void}} of `note`: words under a title; `end` is called when the last row known is
- *   in sight
- */
-function diffGrid(ctx, { label, store, mark, open, note = () => "", end = () => {} }) {
-  /** @type {import("../js/grid_head.js").Titles} */
-  const titles = {
-    corner: { text: "", label: "kind of change" },
-    parts: () => h("span", { class: "lnb-sheet-sub" }, h("small"), h("em")),
-    draw(cell, index) {
-      const words = note(index);
-      setText(/** @type {Element} */ (cell.querySelector("em")), words);
-      return words && `${words} changed`;
-    },
-  };
-  const grid = new VirtualGrid(ctx, {
-    label,
-    store,
-    titles,
-    look: "lnb-sheet",
-    gutter: GUTTER,
-    head: 44,
-    cell: fillChange,
-    row(row) {
-      const { glyph, look, words } = mark(row);
-      return {
-        text: glyph,
-        look,
-        words: words ? `${words}, row ${count(row)}` : `row ${count(row)}`,
-      };
-    },
-    painted({ last }) {
-      if (last >= state.numRows) end();
-    },
-    said(row, column) {
-      const value = store.cell(row, column);
-      const old = value?.old ? `${value.old.text} became ` : "";
-      const place = `${mark(row).words ?? "row"} ${row}, ${store.column(column)?.name ?? ""}`;
-      return `${place}: ${old}${value?.text ?? "loading"}`;
-    },
-    keys: { select() {}, chooseColumn() {}, letters: {}, open, openRow: open },
-  });
-  const { element, body, state } = grid;
-  body.addEventListener("click", (event) => {
-    const target = /** @type {Element} */ (event.target);
-    /** @type {Lnb.Recycled | null} */
-    const line = target.closest(".lnb-grid-row");
-    /** @type {Lnb.Recycled | null} */
-    const cell = target.closest(".lnb-cell");
-    if (!line) return;
-    grid.moveTo(line.lnb, cell?.lnb?.index ?? state.column);
-    open(line.lnb);
-  });
-
-  return {
-    element,
-    paint: grid.paint,
-    learn: (/** @type {Lnb.Page} */ page) => grid.learn(page),
-    /**
-     * How much there is; `anew` begins again at the top. `head`: height of the titles.
-     * @param {number} numRows @param {number} numColumns
-     * @param {{anew?: boolean, head?: number}} how
-     */
-    size(numRows, numColumns, { anew = false, head } = {}) {
-      if (anew) {
-        Object.assign(state, { row: 0, column: 0, top: 0 });
-        grid.scrollTo({ left: 0, top: 0 });
-      }
-      grid.size(numRows, numColumns, { anew, head });
-    },
-  };
+  }
 }
 
 /**

@@ -37,21 +37,33 @@ const RESTARTED = {
 
 let pages = 0;
 
-/**
- * @typedef {Object} Pending a request without an answer
- * @property {string} type
- * @property {Lnb.Args} args
- * @property {string[]} ids of the message and of its repetitions; the first answer counts
- * @property {number} order of the last message sent for it
- * @property {number} heard when it was sent or last reported progress
- * @property {boolean} late @property {boolean} repeated @property {boolean} quiet
- * @property {boolean} asText whether it was sent again because the buffers of its answer were lost
- * @property {((done: number, total: number) => void)|null} progress
- * @property {(answer: Lnb.Answer) => void} resolve @property {(error: Lnb.Failure) => void} reject
- * @property {ReturnType<typeof setTimeout>|undefined} timer
- */
+/** A request without an answer. */
+class Pending {
+  /** @type {string[]} of the message and of its repetitions; the first answer counts */
+  ids = [];
+  order = 0; // of the last message sent for it
+  heard = 0; // when it was sent or last reported progress
+  late = false;
+  repeated = false;
+  asText = false; // it was sent again because the buffers of its answer were lost
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  timer;
 
-/** What views use to ask the kernel. @implements {Lnb.Kernel} */
+  /**
+   * @param {string} type @param {Lnb.Args} args @param {Lnb.Options} options
+   * @param {(answer: Lnb.Answer) => void} resolve @param {(error: Lnb.Failure) => void} reject
+   */
+  constructor(type, args, { progress = null, quiet = false }, resolve, reject) {
+    this.type = type;
+    this.args = args;
+    this.progress = progress;
+    this.quiet = quiet;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+}
+
+/** What views use to ask the kernel. */
 export class Kernel {
   /** @type {Map<string, Pending>} by id of each message */
   pending = new Map();
@@ -204,7 +216,7 @@ export class Kernel {
     if (this.probe && Date.now() - this.probedAt < TIMES.absoluteMs / 10) return;
     this.endProbe();
     this.probedAt = Date.now();
-    const entry = this.makeEntry(
+    const entry = new Pending(
       "ready",
       {},
       { quiet: true },
@@ -299,28 +311,6 @@ export class Kernel {
     for (const listener of this.lateListeners) listener(count);
   }
 
-  /**
-   * @param {string} type @param {Lnb.Args} args @param {Lnb.Options} options
-   * @param {Pending['resolve']} resolve @param {Pending['reject']} reject @returns {Pending}
-   */
-  makeEntry(type, args, { progress = null, quiet = false }, resolve, reject) {
-    return {
-      type,
-      args,
-      ids: [],
-      order: 0,
-      heard: 0,
-      late: false,
-      repeated: false,
-      asText: false,
-      quiet,
-      progress,
-      resolve,
-      reject,
-      timer: undefined,
-    };
-  }
-
   /** @param {Pending} entry */
   cancel(entry) {
     for (const id of entry.ids) this.ask("cancel", { id }, { quiet: true }).catch(() => {});
@@ -341,7 +331,7 @@ export class Kernel {
     const answer = new Promise((...ends) => {
       [resolve, reject] = ends;
     });
-    const entry = this.makeEntry(type, args, options, resolve, reject);
+    const entry = new Pending(type, args, options, resolve, reject);
     if (this.isLost) this.fail(entry, RESTARTED);
     else this.post(entry);
     return Object.assign(answer, { cancel: () => this.cancel(entry) });

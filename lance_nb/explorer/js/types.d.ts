@@ -61,19 +61,7 @@ declare namespace Lnb {
     cancel(): void;
   }
   type State = "connecting" | "live" | "static";
-  interface Kernel {
-    readonly state: State;
-    readonly isLost: boolean;
-    readonly isWorking: boolean;
-    ask(type: string, args?: Args, options?: Options): Asked;
-    line(options?: Options): Queue;
-    onCost(listener: (io: Cost, quiet: boolean) => void): () => void;
-    onState(listener: (state: State) => void): () => void;
-    onLate(listener: (count: number) => void): () => void;
-    onRetry(work: () => void): void;
-    tryAgain(): void;
-    close(): void;
-  }
+  type Kernel = import("./kernel.js").Kernel;
   interface Cost {
     requests: number;
     bytes: number;
