@@ -27,8 +27,9 @@ from lance_nb.format.schema import Field
 from lance_nb.table.blob_columns import EXTERNAL, is_list, stored_field
 from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.fragment_reader import columns_of, confirmed_rows, open_file, read_rows
+from lance_nb.table.live_rows import one_range
 from lance_nb.table.projection import project
-from lance_nb.table.scan import DEFAULT_BATCH_ROWS, WINDOW_BYTES, one_range, window_rows
+from lance_nb.table.scan import DEFAULT_BATCH_ROWS, WINDOW_BYTES, window_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
 

@@ -33,6 +33,7 @@ from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_group import GROUP_ROWS, grouped
 from lance_nb.table.fragment_reader import Column, confirmed_rows, read_rows, reads_at_a_time
 from lance_nb.table.index_search import IndexAnswer
+from lance_nb.table.live_rows import LiveRows, one_range, wanted_rows
 from lance_nb.table.predicate import Columns, Filter
 from lance_nb.table.projection import (
     ROW_ADDRESS,
@@ -43,15 +44,7 @@ from lance_nb.table.projection import (
     project,
     result_table,
 )
-from lance_nb.table.scan import (
-    LiveRows,
-    one_range,
-    read_live_group,
-    row_columns,
-    threads_for,
-    wanted_rows,
-    window_rows,
-)
+from lance_nb.table.scan import read_live_group, row_columns, threads_for, window_rows
 from lance_nb.table.scan_tasks import FragmentTask, first_rows, num_live_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import ranges_of
@@ -250,36 +243,6 @@ class Selected:
         return Selected(
             self.fragment, self.physical[start:stop], self.positions[start:stop], columns, deleted
         )
-
-
-def select_rows(
-    snapshot: Snapshot,
-    choice: RowChoice,
-    projection: Projection,
-    limit: int | None = None,
-    offset: int = 0,
-) -> Iterator[Selected]:
-    """Yield the rows of a scan in order, window by window; ``projection`` sizes the windows."""
-    skip, left = offset, limit
-    if left == 0:
-        return
-    selections = plain_selections
-    if choice.answer is not None:
-        from lance_nb.table.indexed_scan import indexed_selections  # needed with indices only
-
-        selections = indexed_selections
-    for selection in selections(
-        snapshot, choice, projection, None if left is None else offset + left
-    ):
-        start = min(skip, selection.num_rows)
-        skip -= start
-        stop = selection.num_rows if left is None else min(selection.num_rows, start + left)
-        if start < stop:
-            yield selection.part(start, stop)
-            if left is not None:
-                left -= stop - start
-                if not left:
-                    return
 
 
 def _windows(snapshot: Snapshot, choice: RowChoice, columns: Projection) -> Iterator[Window]:
@@ -525,12 +488,8 @@ def passing_bits(
             start += window.num_rows
 
 
-def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
-    """Count the rows of a scan, decoding the filter's columns only."""
-    if choice.answer is not None:
-        from lance_nb.table.indexed_scan import count_indexed
-
-        return count_indexed(snapshot, choice)
+def count_plain(snapshot: Snapshot, choice: RowChoice) -> int:
+    """Count the rows that pass the filter, without indices; its columns alone are decoded."""
     condition = choice.filter
     if condition is None:
         nothing = project(snapshot.manifest.schema, [])

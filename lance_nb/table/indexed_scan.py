@@ -20,12 +20,13 @@ from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
+from lance_nb.table.addresses import Addresses, addresses_of
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.filtered_scan import (
     RowChoice,
     Selected,
     column_key,
-    count_selected,
+    count_plain,
     filter_projection,
     plain_selections,
     read_columns,
@@ -33,7 +34,6 @@ from lance_nb.table.filtered_scan import (
 )
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.index_search import IndexAnswer, U64s, among, different
-from lance_nb.table.ordering import Addresses, addresses_of
 from lance_nb.table.predicate import Filter
 from lance_nb.table.projection import Projection
 from lance_nb.table.scan import window_rows
@@ -57,7 +57,7 @@ def is_worthwhile(snapshot: Snapshot, answer: IndexAnswer) -> bool:
 def indexed_selections(
     snapshot: Snapshot, choice: RowChoice, projection: Projection, most: int | None
 ) -> Iterator[Selected]:
-    """Yield the rows that pass the filter, in parts; see ``filtered_scan.select_rows``."""
+    """Yield the rows that pass the filter, in parts; see ``row_selection.select_rows``."""
     plain = replace(choice, answer=None)
     answer, condition = choice.answer, choice.filter
     if answer is None or condition is None or not is_worthwhile(snapshot, answer):
@@ -97,7 +97,7 @@ def count_indexed(snapshot: Snapshot, choice: RowChoice) -> int:
     answer, condition = choice.answer, choice.filter
     plain = replace(choice, answer=None)
     if answer is None or condition is None:
-        return count_selected(snapshot, plain)
+        return count_plain(snapshot, plain)
     if not answer.is_exact:
         columns = filter_projection(snapshot.manifest.schema, condition)
         parts = indexed_selections(snapshot, choice, columns, None)
@@ -108,13 +108,13 @@ def count_indexed(snapshot: Snapshot, choice: RowChoice) -> int:
         if not uncovered_places:
             return int(answer.rows.size)
         uncovered = tuple(snapshot.manifest.fragments[place] for place in uncovered_places)
-        return int(answer.rows.size) + count_selected(snapshot, replace(plain, fragments=uncovered))
+        return int(answer.rows.size) + count_plain(snapshot, replace(plain, fragments=uncovered))
     covered = set(answer.covered.tolist())
     mine = [fragment for fragment in choice.fragments if fragment.id in covered]
     uncovered = tuple(fragment for fragment in choice.fragments if fragment.id not in covered)
     num_rows = sum(int(answer.of_fragment(fragment.id).size) for fragment in mine)
     return num_rows + (
-        count_selected(snapshot, replace(plain, fragments=uncovered)) if uncovered else 0
+        count_plain(snapshot, replace(plain, fragments=uncovered)) if uncovered else 0
     )
 
 

@@ -29,10 +29,11 @@ from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import to_floats, to_integers
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.schema import Schema
-from lance_nb.table.filtered_scan import RowChoice, Selected, read_columns, select_rows
-from lance_nb.table.ordering import Addresses, addresses_of
+from lance_nb.table.addresses import Addresses, addresses_of
+from lance_nb.table.filtered_scan import RowChoice, Selected, read_columns
 from lance_nb.table.predicate.comparison import as_mask
 from lance_nb.table.projection import project
+from lance_nb.table.row_selection import select_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
 

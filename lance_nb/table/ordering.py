@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -24,22 +23,19 @@ from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError, NotSupportedError, PredicateError
-from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
-from lance_nb.table.filtered_scan import RowChoice, Selected, select_rows, selected_table
+from lance_nb.table.addresses import Addresses, addresses_of
+from lance_nb.table.filtered_scan import RowChoice, Selected, selected_table
 from lance_nb.table.predicate.coercion import plain
 from lance_nb.table.predicate.comparison import float_rank
 from lance_nb.table.predicate.expression import Column, evaluate
 from lance_nb.table.projection import Projection, bare_table, project
+from lance_nb.table.row_selection import select_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
 
-Mask = npt.NDArray[np.bool_]
 # Sorting anew is worth its price from this many waiting rows on.
 _HELD_ROWS_MIN = 65_536
-_NO_ROWS: tuple[Ints, Ints, Ints, Mask] = (
-    np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,66 +51,6 @@ class ColumnOrdering:
     column_name: str
     ascending: bool = True
     nulls_first: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """Rows of a version in any order.
-
-    ``fragment`` numbers ``fragments``, ``physical`` is the offset in it, ``position`` the place in
-    the dataset. ``deleted`` marks deleted rows.
-    """
-
-    fragments: tuple[Fragment, ...]
-    fragment: Ints
-    physical: Ints
-    position: Ints
-    deleted: Mask
-
-    @property
-    def num_rows(self) -> int:
-        """Rows listed."""
-        return int(self.physical.size)
-
-    def take(self, places: Ints) -> Addresses:
-        """Return some of the rows, fragments without any left out."""
-        used, fragment = np.unique(self.fragment[places], return_inverse=True)
-        return Addresses(
-            tuple(self.fragments[number] for number in used.tolist()),
-            fragment.astype(np.int64),
-            self.physical[places],
-            self.position[places],
-            self.deleted[places],
-        )
-
-
-def addresses_of(selections: Sequence[Selected | Addresses]) -> Addresses:
-    """List the rows of windows and of other lists, in order."""
-    fragments: list[Fragment] = []
-    parts: list[tuple[Ints, Ints, Ints, Mask]] = [_NO_ROWS]
-    for selection in selections:
-        first = len(fragments)
-        if isinstance(selection, Addresses):
-            fragments += selection.fragments
-            parts.append(
-                (
-                    selection.fragment + first,
-                    selection.physical,
-                    selection.position,
-                    selection.deleted,
-                )
-            )
-            continue
-        fragments.append(selection.fragment)
-        number = np.full(selection.num_rows, first, np.int64)
-        deleted = (
-            np.zeros(selection.num_rows, np.bool_)
-            if selection.deleted is None
-            else selection.deleted
-        )
-        parts.append((number, selection.physical, selection.positions, deleted))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return Addresses(tuple(fragments), columns[0], columns[1], columns[2], columns[3])
 
 
 def orderings_of(order_by: Any) -> tuple[ColumnOrdering, ...]:

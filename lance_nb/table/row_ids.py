@@ -35,7 +35,7 @@ from lance_nb.format.layout import check_relative_path
 from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.storage.base import ByteRange
 from lance_nb.table.fragment_reader import columns_of, confirmed_rows, open_file
-from lance_nb.table.scan import wanted_rows
+from lance_nb.table.live_rows import wanted_rows
 from lance_nb.table.scan_tasks import num_live_rows, row_ends
 from lance_nb.table.snapshot import Snapshot
 

@@ -14,23 +14,22 @@ from functools import partial
 from itertools import chain, islice
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import one_batch
-from lance_nb.encodings.base import Ints, Rows
-from lance_nb.encodings.kernels.memory import from_integers, from_mask
+from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.threads import cpu_count, run_side_by_side
 from lance_nb.table.fragment_group import GROUP_BYTES, GROUP_ROWS, grouped, read_group
 from lance_nb.table.fragment_reader import (
     Column,
-    confirmed_rows,
     num_physical_rows,
     read_rows,
     reads_at_a_time,
 )
+from lance_nb.table.live_rows import LiveRows, one_range, wanted_rows
 from lance_nb.table.projection import (
     CREATED_AT,
     LAST_UPDATED_AT,
@@ -42,9 +41,6 @@ from lance_nb.table.projection import (
 )
 from lance_nb.table.scan_tasks import FragmentTask
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.value_classes import dataclass
-
-Mask = npt.NDArray[np.bool_]
 
 WINDOW_BYTES = 32 * 1024 * 1024
 WINDOW_ROWS_MIN = 1024
@@ -53,42 +49,6 @@ DEFAULT_BATCH_ROWS = 8192
 ONCE_BYTES = GROUP_BYTES // 2  # of a group whose rows are only written again
 FIRST_GROUP_ROWS = 1 << 14  # the first batch comes soon
 PARALLEL_BYTES = 4 * 1024 * 1024  # of a fragment: below, threads cost more than they bring
-
-
-@dataclass(frozen=True, slots=True)
-class LiveRows:
-    """Wanted rows of one fragment: the physical ranges to read, and what to keep of them.
-
-    ``mask`` marks the rows that are kept of those that are read, None for all. ``listed`` are the
-    physical offsets of the kept rows where they are known already.
-    """
-
-    rows: Rows
-    mask: Mask | None = None
-    listed: Ints | None = None
-
-    @property
-    def span(self) -> range:
-        """The physical offsets from the first row to the last."""
-        return range(int(self.rows.starts[0]), int(self.rows.stops[-1]))
-
-    @property
-    def physical(self) -> Ints:
-        """The physical offset of every kept row."""
-        if self.listed is not None:
-            return self.listed
-        if self.mask is None:
-            return np.arange(self.span.start, self.span.stop, dtype=np.int64)
-        offsets: Ints = np.flatnonzero(self.mask)
-        offsets += self.span.start
-        return offsets
-
-    def filter(self, columns: list[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
-        """Drop the rows that were read with the others but are not wanted."""
-        if self.mask is None or not columns:
-            return columns
-        mask = from_mask(self.mask)
-        return [column.filter(mask) for column in columns]
 
 
 def scan_table(
@@ -262,25 +222,6 @@ def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) ->
     stored = live.filter(stored)
     rows = row_columns(snapshot, projection, fragment, live, task.first_row)
     return result_table(projection, stored, rows, task.num_rows)
-
-
-def wanted_rows(snapshot: Snapshot, fragment: Fragment, start: int, stop: int) -> LiveRows:
-    """Turn live positions into physical ranges, given the fragment's deletions; start < stop."""
-    if fragment.deletion_file is None:
-        return LiveRows(one_range(start, stop))
-    from lance_nb.table.deletions import live_span, read_deletions
-
-    count = confirmed_rows(snapshot, fragment)
-    vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
-    if vector is None:
-        return LiveRows(one_range(start, stop))
-    span = live_span(vector, start, stop)
-    return LiveRows(one_range(span.start, span.stop), span.mask)
-
-
-def one_range(start: int, stop: int) -> Rows:
-    """Return rows ``[start, stop)``, start < stop."""
-    return Rows(np.array([start], np.int64), np.array([stop], np.int64))
 
 
 def row_columns(

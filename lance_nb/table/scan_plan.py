@@ -39,6 +39,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
+    from lance_nb.table.addresses import Addresses
     from lance_nb.table.computed_columns import Shape
     from lance_nb.table.filtered_scan import RowChoice
     from lance_nb.table.index_search import (
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
         TextMatches,
     )
     from lance_nb.table.nearest import NearestQuery, Neighbours
-    from lance_nb.table.ordering import Addresses, ColumnOrdering
+    from lance_nb.table.ordering import ColumnOrdering
     from lance_nb.table.predicate import Filter
 
 BATCH_ROWS_MAX = (1 << 32) - 1
@@ -156,7 +157,7 @@ class ScanPlan:
 
         Raises InvalidInputError under a limit or an offset.
         """
-        from lance_nb.table.filtered_scan import count_selected
+        from lance_nb.table.row_selection import count_selected
 
         if self.options.limit is not None or self.options.offset:
             raise InvalidInputError("rows cannot be counted under a limit or an offset")
@@ -179,8 +180,9 @@ class ScanPlan:
 
     def _count_outside(self, condition: Filter, covered: Ids) -> int:
         """Count the rows of fragments that no index covers."""
-        from lance_nb.table.filtered_scan import RowChoice, count_selected
+        from lance_nb.table.filtered_scan import RowChoice
         from lance_nb.table.index_search import among
+        from lance_nb.table.row_selection import count_selected
 
         fragments = self.snapshot.manifest.fragments
         places = np.flatnonzero(~among(fragments.counts().ids, covered)).tolist()
@@ -289,7 +291,8 @@ class ScanPlan:
 
     def _tables(self, shape: Shape, slice_rows: int | None) -> Iterator[pa.Table]:
         """Yield the result in parts of at most about ``slice_rows`` rows, None for no bound."""
-        from lance_nb.table.filtered_scan import select_rows, selected_table
+        from lance_nb.table.filtered_scan import selected_table
+        from lance_nb.table.row_selection import select_rows
 
         limit, offset = self.options.limit, self.options.offset or 0
         if self.nearest is not None:

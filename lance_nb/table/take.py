@@ -20,8 +20,9 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.storage.threads import run_side_by_side
 from lance_nb.table.deletions import physical_rows, read_deletions
 from lance_nb.table.fragment_reader import confirmed_rows, read_rows, reads_at_a_time
+from lance_nb.table.live_rows import LiveRows
 from lance_nb.table.projection import ROW_OFFSET, Projection, result_table
-from lance_nb.table.scan import LiveRows, empty_table, row_columns
+from lance_nb.table.scan import empty_table, row_columns
 from lance_nb.table.scan_tasks import row_ends
 from lance_nb.table.snapshot import Snapshot
 

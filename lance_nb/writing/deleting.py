@@ -24,10 +24,11 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.indices.search import row_choice
 from lance_nb.session.session import Session
 from lance_nb.table.deletions import read_deletions
-from lance_nb.table.filtered_scan import RowChoice, Selected, passing_bits, select_rows
+from lance_nb.table.filtered_scan import RowChoice, Selected, passing_bits
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
+from lance_nb.table.row_selection import select_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.writing.committing import commit_staged, replanned
 from lance_nb.writing.staged import DeletionPlan, FragmentDeletion, combine

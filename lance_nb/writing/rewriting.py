@@ -53,9 +53,10 @@ from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.blob_scan import rows_with_payloads
 from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.data_statistics import payload_bytes, payload_rows
-from lance_nb.table.filtered_scan import RowChoice, Selected, quoted, select_rows, selected_table
+from lance_nb.table.filtered_scan import RowChoice, Selected, quoted, selected_table
 from lance_nb.table.fragment_reader import columns_of, confirmed_rows, open_file
 from lance_nb.table.projection import ROW_ID, Projection, project
+from lance_nb.table.row_selection import select_rows
 from lance_nb.table.scan import row_addresses, window_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.operations.data_replacement import with_columns_in

@@ -42,10 +42,11 @@ from lance_nb.session.session import Session
 from lance_nb.table.blob_scan import fragment_addresses, rows_with_payloads
 from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.data_statistics import payload_rows
-from lance_nb.table.filtered_scan import RowChoice, count_selected
+from lance_nb.table.filtered_scan import RowChoice
 from lance_nb.table.indices import read_indices
 from lance_nb.table.predicate import is_null_cast, null_filter
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, project
+from lance_nb.table.row_selection import count_selected
 from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.operation import Operation

@@ -25,7 +25,6 @@ from lance_nb.table.filtered_scan import (
     Selected,
     quoted,
     read_columns,
-    select_rows,
     selected_table,
     windows_of,
 )
@@ -34,6 +33,7 @@ from lance_nb.table.predicate import Columns, Filter, compile_filter
 from lance_nb.table.predicate.comparison import in_set
 from lance_nb.table.predicate.expression import Column, call
 from lance_nb.table.projection import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, project, result_table
+from lance_nb.table.row_selection import select_rows
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass

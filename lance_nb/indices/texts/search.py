@@ -59,10 +59,11 @@ from lance_nb.indices.texts.scores import (
     factors_of,
 )
 from lance_nb.indices.texts.tokenizer import Tokenizer, TokenizerParameters, is_text
-from lance_nb.table.filtered_scan import RowChoice, quoted, read_columns, select_rows
+from lance_nb.table.filtered_scan import RowChoice, quoted, read_columns
 from lance_nb.table.index_search import Scores, among, different
 from lance_nb.table.indexed_scan import passing_rows
 from lance_nb.table.projection import project
+from lance_nb.table.row_selection import select_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.text_query import (
     BooleanQuery,

@@ -46,7 +46,8 @@ from lance_nb.indices.row_sets import NO_ROWS, U64s, joined
 from lance_nb.indices.segment import Segment
 from lance_nb.indices.vectors.ivf import FILES, NEWEST, IvfSegment, partitions_of
 from lance_nb.indices.vectors.stored_vectors import Floats
-from lance_nb.table.filtered_scan import RowChoice, quoted, select_rows
+from lance_nb.table.addresses import addresses_of
+from lance_nb.table.filtered_scan import RowChoice, quoted
 from lance_nb.table.index_search import among, different
 from lance_nb.table.indexed_scan import rows_at
 from lance_nb.table.nearest import (
@@ -59,8 +60,9 @@ from lance_nb.table.nearest import (
     in_range,
     matrix_of,
 )
-from lance_nb.table.ordering import addresses_of, fetch_rows
+from lance_nb.table.ordering import fetch_rows
 from lance_nb.table.projection import project
+from lance_nb.table.row_selection import select_rows
 from lance_nb.table.snapshot import Snapshot
 
 KIND = "Vector"

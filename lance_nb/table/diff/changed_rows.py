@@ -23,12 +23,12 @@ import pyarrow as pa
 from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
+from lance_nb.table.addresses import Addresses
 from lance_nb.table.diff.columns import ColumnPair
 from lance_nb.table.diff.compare_plan import Aligned, Identity, RowPlan
 from lance_nb.table.diff.merge_base import Ends, ancestor_of
 from lance_nb.table.diff.row_compare import Sides
 from lance_nb.table.diff.row_locator import PlacedRows, in_fragment, read_window
-from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import project
 from lance_nb.value_classes import dataclass
 

@@ -29,10 +29,11 @@ from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import Fragment
+from lance_nb.table.addresses import Addresses
 from lance_nb.table.blobs import BlobFile, described_blobs, read_parts
 from lance_nb.table.diff.columns import ColumnPair
 from lance_nb.table.diff.merge_base import Ends
-from lance_nb.table.ordering import Addresses, fetch_rows
+from lance_nb.table.ordering import fetch_rows
 from lance_nb.table.projection import ROW_ADDRESS, project
 from lance_nb.table.scan import window_rows
 from lance_nb.table.snapshot import Snapshot

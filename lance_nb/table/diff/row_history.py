@@ -30,6 +30,7 @@ import pyarrow as pa
 from lance_nb.errors import InvalidInputError, NotFoundError
 from lance_nb.format.python_values import to_python
 from lance_nb.format.transaction_effects import restored_version
+from lance_nb.table.addresses import Addresses
 from lance_nb.table.diff.columns import find_renames, pair_columns
 from lance_nb.table.diff.compare_plan import has_row_ids
 from lance_nb.table.diff.feed import QUIET
@@ -46,7 +47,6 @@ from lance_nb.table.diff.row_locator import (
     read_window,
     vanished,
 )
-from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import project
 from lance_nb.table.row_ids import fragment_row_ids
 from lance_nb.table.snapshot import Snapshot, read_transaction

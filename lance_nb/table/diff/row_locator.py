@@ -32,6 +32,7 @@ from lance_nb.format.field import Field
 from lance_nb.format.fragment import Fragment, InlineSequence
 from lance_nb.format.row_sequences import Range, RowIdSegments
 from lance_nb.format.transaction_effects import ReplacedFragments, restored_version, rewrite_groups
+from lance_nb.table.addresses import Addresses
 from lance_nb.table.diff.columns import ColumnFiles, FragmentColumns
 from lance_nb.table.diff.fragments import (
     FileKey,
@@ -43,7 +44,6 @@ from lance_nb.table.diff.fragments import (
 from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.diff.row_compare import differing
 from lance_nb.table.filtered_scan import Selected, selected_table
-from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import Projection, project
 from lance_nb.table.refs import Target
 from lance_nb.table.row_ids import U64s, fragment_row_ids, live_offsets

@@ -53,9 +53,10 @@ from lance_nb.table.fragment_reader import (
     open_file,
     read_rows,
 )
+from lance_nb.table.live_rows import one_range
 from lance_nb.table.projection import Projection, project
 from lance_nb.table.row_ids import created_at_versions, fragment_row_ids, last_updated_at_versions
-from lance_nb.table.scan import one_range, window_rows
+from lance_nb.table.scan import window_rows
 from lance_nb.table.single_file import column_fields, is_whole
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass

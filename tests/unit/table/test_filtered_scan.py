@@ -7,15 +7,10 @@ import pytest
 
 import lance_nb
 from lance_nb.table import filtered_scan
-from lance_nb.table.filtered_scan import (
-    RowChoice,
-    count_selected,
-    read_columns,
-    select_rows,
-    selected_table,
-)
+from lance_nb.table.filtered_scan import RowChoice, read_columns, selected_table
 from lance_nb.table.predicate import compile_filter
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
+from lance_nb.table.row_selection import count_selected, select_rows
 from tests.golden.copies import expected
 from tests.golden.opening import WatchedStore, snapshot_of
 

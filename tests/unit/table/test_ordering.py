@@ -9,10 +9,10 @@ import pytest
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.table import ordering
+from lance_nb.table.addresses import addresses_of
 from lance_nb.table.filtered_scan import RowChoice, Selected
 from lance_nb.table.ordering import (
     ColumnOrdering,
-    addresses_of,
     fetch_rows,
     key_projection,
     orderings_of,
