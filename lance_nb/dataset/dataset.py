@@ -47,7 +47,6 @@ from lance_nb.session.opening import (
     check_refused,
     destination,
     open_version,
-    storage_version_of,
     warn_deprecated_cache_size,
 )
 from lance_nb.session.session import CacheSession
@@ -1205,7 +1204,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.branches.names()
             ['experiment']
         """
-        return Branches(self._session, self._snapshot, self._follow_commit)
+        return Branches(self._session, self._snapshot, self._follow_commit, type(self))
 
     def checkout_version(self, version: Ref) -> Self:
         """Return the dataset at another version.
@@ -1572,36 +1571,10 @@ class LanceDataset(OpenedVersion):
             >>> ds.version, ds.count_rows()
             (2, 12)
         """
-        from lance_nb.dataset.functions import write_dataset  # which imports this module
+        arguments = locals()
+        from lance_nb.dataset.write_arguments import write_rows
 
-        arguments: dict[str, Any] = {
-            "max_rows_per_file": max_rows_per_file,
-            "max_rows_per_group": max_rows_per_group,
-            "max_bytes_per_file": max_bytes_per_file,
-            "data_cache_bytes": data_cache_bytes,
-            "max_page_bytes": max_page_bytes,
-            "commit_lock": commit_lock,
-            "progress": progress,
-            "storage_options": storage_options,
-            "data_storage_version": storage_version_of(data_storage_version, use_legacy_format),
-            "enable_v2_manifest_paths": enable_v2_manifest_paths,
-            "enable_stable_row_ids": enable_stable_row_ids,
-            "auto_cleanup_options": auto_cleanup_options,
-            "commit_message": commit_message,
-            "transaction_properties": transaction_properties,
-            "initial_bases": initial_bases,
-            "target_bases": target_bases,
-            "target_all_bases": target_all_bases,
-            "base_store_params": base_store_params,
-            "external_blob_mode": external_blob_mode,
-            "allow_external_blob_outside_bases": allow_external_blob_outside_bases,
-            "blob_pack_file_size_threshold": blob_pack_file_size_threshold,
-            "namespace_client": namespace_client,
-            "table_id": table_id,
-            "session": session,
-        }
-        written = write_dataset(data, self, schema, mode, **arguments)
-        self._opened = written.opened  # the places that this write names are trusted there
+        self._opened = write_rows(data, self, mode, arguments)  # trusts the places that it names
 
     def delete(
         self,
@@ -2970,7 +2943,9 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset import staging
 
-        return staging.Stage(self._session, self._snapshot, on_commit=(self._follow_commit,))
+        return staging.Stage(
+            self._session, self._snapshot, type(self), on_commit=(self._follow_commit,)
+        )
 
     def read_transaction(self, version: int) -> Transaction | None:
         """Return the transaction that made a version of this branch, None if not recorded.

@@ -159,10 +159,8 @@ class Expectations:
             >>> ds.expectations.add_reference("label", uri, "label", name="known-labels")
             'known-labels'
         """
-        from lance_nb.dataset.dataset import LanceDataset
-
         session = self._dataset.opened[0]
-        other = LanceDataset(uri, storage_options=session.storage_options)
+        other = type(self._dataset)(uri, storage_options=session.storage_options)
         if to not in other.schema.names:
             raise ColumnNotFoundError(to, tuple(other.schema.names))
         place = other.opened[0].root.uri

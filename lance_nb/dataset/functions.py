@@ -14,18 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from lance_nb.dataset.dataset import LanceDataset
-from lance_nb.errors import InvalidInputError
-from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
-from lance_nb.session.base_paths import DatasetBasePath, registered, remember_created
+from lance_nb.session.base_paths import DatasetBasePath
 from lance_nb.session.opened import OpenedVersion
 from lance_nb.session.opening import (
-    NO_URI,
     Destination,
-    check_lock,
     check_refused,
-    destination,
     open_version,
-    storage_version_of,
     warn_deprecated_cache_size,
 )
 from lance_nb.storage.registry import StorageOptions
@@ -227,54 +221,10 @@ def write_dataset(
         >>> ds.version, ds.count_rows()
         (2, 3)
     """
-    from lance_nb.table import retention
-    from lance_nb.writing import writing
+    arguments = locals()
+    from lance_nb.dataset.write_arguments import write_rows
 
-    check_refused(
-        {
-            "base_store_params": base_store_params,
-            "namespace_client": namespace_client,
-            "table_id": table_id,
-        }
-    )
-    if uri is None:
-        raise InvalidInputError(NO_URI)
-    check_lock(commit_lock)
-    writing.check_mode(mode)
-    place, current = destination(
-        uri, storage_options, allow_bases, session=session, commit_lock=commit_lock
-    )
-    request = writing.WriteRequest(
-        max_rows_per_file=max_rows_per_file,
-        max_bytes_per_file=max_bytes_per_file,
-        max_page_bytes=max_page_bytes,
-        data_storage_version=storage_version_of(data_storage_version, use_legacy_format),
-        enable_v2_manifest_paths=enable_v2_manifest_paths,
-        enable_stable_row_ids=enable_stable_row_ids,
-        commit_lock=commit_lock,
-        commit_message=commit_message,
-        transaction_properties=transaction_properties or {},
-        progress=progress,
-        external_blob_mode=external_blob_mode,
-        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
-        blob_pack_file_size_threshold=blob_pack_file_size_threshold,
-        initial_bases=registered(initial_bases or ()),
-        target_bases=target_bases,
-        target_all_bases=target_all_bases,
-        config={
-            **(
-                {}
-                if auto_cleanup_options is None
-                else retention.auto_cleanup_config(auto_cleanup_options)
-            ),
-            **({CONFIG_KEY: ALGORITHM} if checksums else {}),
-        },
-    )
-    places = writing.named_places(current, request)
-    place, current = writing.trusted(place, current, places)
-    snapshot = writing.write(place, current, data_obj, request, mode=mode, schema=schema)
-    remember_created(place.root.uri, places)
-    return LanceDataset.from_opened(place, snapshot)
+    return LanceDataset.from_opened(*write_rows(data_obj, uri, mode, arguments))
 
 
 def write_fragments(
@@ -321,31 +271,10 @@ def write_fragments(
         >>> lance_nb.LanceDataset.commit(ds, append, ds.version).count_rows()
         12
     """
-    from lance_nb.writing import fragments, writing
+    arguments = locals()
+    from lance_nb.dataset.write_arguments import opened_request
+    from lance_nb.writing import fragments
 
-    check_refused(
-        {
-            "base_store_params": base_store_params,
-            "namespace_client": namespace_client,
-            "table_id": table_id,
-        }
-    )
-    writing.check_mode(mode)
-    place, current = destination(dataset_uri, storage_options, allow_bases, session=session)
-    request = writing.WriteRequest(
-        max_rows_per_file=max_rows_per_file,
-        max_bytes_per_file=max_bytes_per_file,
-        max_page_bytes=max_page_bytes,
-        data_storage_version=storage_version_of(data_storage_version, use_legacy_format),
-        enable_stable_row_ids=enable_stable_row_ids,
-        progress=progress,
-        external_blob_mode=external_blob_mode,
-        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
-        initial_bases=registered(initial_bases or ()),
-        target_bases=target_bases,
-        target_all_bases=target_all_bases,
-    )
-    places = writing.named_places(current, request)
-    place, current = writing.trusted(place, current, places)
+    place, current, request = opened_request(dataset_uri, mode, arguments)
     transaction = fragments.write_fragments(place, current, data, request, mode=mode, schema=schema)
     return transaction if return_transaction else fragments.fragments_of(transaction)

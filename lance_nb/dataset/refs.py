@@ -11,6 +11,7 @@ from lance_nb.session.opened import VersionPart
 from lance_nb.table import refs
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.dataset.reviews import Review, ReviewFolder
     from lance_nb.format.refs import Branch, Tag
     from lance_nb.merging.branch_merging import (
@@ -220,10 +221,15 @@ class Branches(VersionPart):
     """
 
     def __init__(
-        self, session: Session, snapshot: Snapshot, on_commit: Callable[[Snapshot], None]
+        self,
+        session: Session,
+        snapshot: Snapshot,
+        on_commit: Callable[[Snapshot], None],
+        dataset_type: type[LanceDataset],
     ) -> None:
         super().__init__(session, snapshot)
         self._on_commit = on_commit
+        self._dataset_type = dataset_type
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every branch by name; main has no entry. See ``Branch``.
@@ -342,13 +348,12 @@ class Branches(VersionPart):
             (1, 1)
         """
         from lance_nb.dataset import reviews
-        from lance_nb.dataset.dataset import LanceDataset
 
         target = self._snapshot.branch if into is None else into
         names = [None if name in {None, refs.MAIN} else name for name in (branch, target)]
         if names[0] == names[1]:
             raise InvalidInputError(f"{branch!r} cannot be reviewed against itself: name another")
-        dataset = LanceDataset.from_opened(self._session, self._snapshot)
+        dataset = self._dataset_type.from_opened(self._session, self._snapshot)
         source, merged = (dataset.checkout_version((name, None)) for name in names)
         return reviews.Review(source, merged)
 

@@ -71,6 +71,7 @@ from lance_nb.writing.upsert_source import MergeClauses, SourceRows
 if TYPE_CHECKING:
     from lance_nb.dataset.checks.checking import StagedCheck
     from lance_nb.dataset.checks.result import CheckOutcome
+    from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.format.expectations import ConfiguredExpectations
 
 S = TypeVar("S")
@@ -272,11 +273,13 @@ class Stage(StageEdits):
         self,
         session: Session,
         snapshot: Snapshot,
+        dataset_type: type[LanceDataset],
         edits: Iterable[Edit] = (),
         parts: tuple[Callable[[str], None], ...] = (),
         on_commit: tuple[Callable[[Snapshot], None], ...] = (),
     ) -> None:
         super().__init__(session, snapshot, edits)
+        self._dataset_type = dataset_type
         self._on_commit = on_commit  # called with the new version
         self._uuid = new_uuid()
         self._parts = parts  # called with the final state
@@ -299,7 +302,7 @@ class Stage(StageEdits):
         combine(self._snapshot, edits)
         parts = tuple(stage.settle for stage in every)
         followers = tuple(follow for stage in every for follow in stage._on_commit)  # noqa: SLF001
-        return Stage(self._session, self._snapshot, edits, parts, followers)
+        return Stage(self._session, self._snapshot, self._dataset_type, edits, parts, followers)
 
     @property
     def opened(self) -> tuple[Session, Snapshot]:
@@ -437,9 +440,11 @@ class Stage(StageEdits):
         if is_compaction or not (configured.expectations or configured.problems):
             return checking.StagedCheck(0, configured.is_gated)
         after = applied(self._session, self._snapshot, self.staged)
-        return checking.staged_check(
-            self._session, self._snapshot, after, configured, num_rows, progress
+        before, after_dataset = (
+            self._dataset_type.from_opened(self._session, snapshot)
+            for snapshot in (self._snapshot, after)
         )
+        return checking.staged_check(before, after_dataset, configured, num_rows, progress)
 
     def look_again(self) -> int | None:
         """After an unknown outcome, return the version that the commit made, None if it did not."""

@@ -233,9 +233,12 @@ def _write_batches(path: Path, batches: _Counted, *, formulas: bool) -> None:
 
 
 def _write_dataset(path: Path, batches: _Counted) -> None:
-    from lance_nb.dataset.functions import write_dataset
+    from lance_nb.session.opening import destination
+    from lance_nb.writing import writing
 
-    write_dataset(pa.RecordBatchReader.from_batches(batches.schema, batches), path)
+    session, current = destination(path, None)
+    rows = pa.RecordBatchReader.from_batches(batches.schema, batches)
+    writing.write(session, current, rows, writing.WriteRequest(), mode="create")
 
 
 def _publish(work: Path, path: Path, *, overwrite: bool) -> None:

@@ -27,7 +27,6 @@ STAGED_COLUMNS = 8  # of the rows that a staged change would bring
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.session.session import Session
-    from lance_nb.table.snapshot import Snapshot
 
 
 def check(
@@ -84,18 +83,13 @@ class StagedCheck:
 
 
 def staged_check(
-    session: Session,
-    before: Snapshot,
-    after: Snapshot,
+    old: LanceDataset,
+    new: LanceDataset,
     configured: ConfiguredExpectations,
     num_rows: int,
     progress: Progress | None,
 ) -> StagedCheck:
     """Check a version that a change would make beside the one that it was made for."""
-    from lance_nb.dataset.dataset import LanceDataset
-
-    old = LanceDataset.from_opened(session, before)
-    new = LanceDataset.from_opened(session, after)
     checker = Checker(old, configured=configured)
     rows: dict[str, pa.Table] = {}
     try:
@@ -110,8 +104,8 @@ def staged_check(
             for outcome in result.failed
             if _is_worse(before_outcomes[outcome.name], outcome)
         )
-        raw_before = set(before.manifest.fragments.raw)
-        fragments = after.manifest.fragments
+        raw_before = set(old.opened[1].manifest.fragments.raw)
+        fragments = new.opened[1].manifest.fragments
         ids = fragments.counts().ids.tolist()
         changed = {
             ids[position] for position, raw in enumerate(fragments.raw) if raw not in raw_before

@@ -178,6 +178,7 @@ class Checker:
         configured: ConfiguredExpectations | None = None,
     ) -> None:
         session, snapshot = dataset.opened
+        self._dataset_type = type(dataset)
         configuration = configured or ConfiguredExpectations.of(snapshot.manifest.config)
         all_names = sorted((*configuration.expectations, *configuration.problems))
         for name in names or ():
@@ -355,8 +356,6 @@ class Checker:
 
     def _referenced_dataset(self, expectation: Expectation) -> tuple[LanceDataset, str]:
         """Return the dataset that a reference names, and a text that changes when it does."""
-        from lance_nb.dataset.dataset import LanceDataset
-
         if not any(relative_uri(expectation.uri, place) is not None for place in self._allowed):
             advice = how_to_allow(
                 self._session.trusted_bases, expectation.uri, self._session.root.uri
@@ -366,7 +365,7 @@ class Checker:
         if other is None:
             options = self._session.storage_options
             try:
-                other = LanceDataset(
+                other = self._dataset_type(
                     expectation.uri, storage_options=options, allow_bases=self._allowed[1:]
                 )
             except NotFoundError as error:
