@@ -260,6 +260,29 @@ def _quoted(value: str) -> str:
     return json.dumps(visible(value), ensure_ascii=False)
 
 
+def is_vector(kind: pa.DataType) -> bool:
+    """Whether values are vectors that can be placed: lists of one length of two floats or more."""
+    return bool(
+        pa.types.is_fixed_size_list(kind)
+        and kind.list_size > 1
+        and pa.types.is_floating(kind.value_type)
+    )
+
+
+def vector_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns of vectors that can be placed."""
+    return [field.name for field in schema if is_vector(field.type)]
+
+
+def text_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns whose values are texts, which can be scanned."""
+    kinds = {
+        field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        for field in schema
+    }
+    return [field.name for field in schema if is_text(kinds[field.name])]
+
+
 def is_blob_description(field: pa.Field) -> bool:
     """Tell whether a column of a scan describes blobs."""
     kind = field.type

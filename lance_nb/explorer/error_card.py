@@ -7,10 +7,11 @@ reports).
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from lance_nb import errors
 from lance_nb.explorer import text
+from lance_nb.explorer.json_fields import JsonFields
 
 _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     (
@@ -120,7 +121,7 @@ _OWN_FAULT = (
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorCard:
+class ErrorCard(JsonFields):
     """What an error means for the person in front of the screen. All values are plain text."""
 
     title: str
@@ -128,10 +129,6 @@ class ErrorCard:
     where: str
     hint: str
     kind: str
-
-    def to_json(self) -> dict[str, str]:
-        """Return the card as JSON-able values."""
-        return asdict(self)
 
 
 def error_card(error: BaseException) -> ErrorCard:

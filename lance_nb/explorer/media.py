@@ -17,12 +17,12 @@ Source: the formats' own headers.
 from __future__ import annotations
 
 import struct
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_nb.explorer.arrow_buffers import heads_of
+from lance_nb.explorer.json_fields import JsonFields
 
 MAX_BYTES = 16_000_000
 PIECE_BYTES = 700_000
@@ -42,7 +42,7 @@ _FILMS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Media:
+class Media(JsonFields):
     """The media type of a value: ``kind`` image, audio, video or bytes; ``why`` it is not shown."""
 
     kind: str
@@ -51,10 +51,6 @@ class Media:
     width: int = 0
     height: int = 0
     why: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-able values."""
-        return asdict(self)
 
 
 def media_of(head: bytes, size_bytes: int) -> Media:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.explorer import text
+from lance_nb.explorer.json_fields import JsonFields
 
 MAX_LINES = 200
 MAX_DEPTH = 32
@@ -24,7 +25,7 @@ _SHORT = {"halffloat": "float16", "float": "float32", "double": "float64"}
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaLine:
+class SchemaLine(JsonFields):
     """One field of the schema."""
 
     depth: int
@@ -32,16 +33,6 @@ class SchemaLine:
     type: str
     nullable: bool
     note: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the line as JSON-able values."""
-        return {
-            "depth": self.depth,
-            "name": self.name,
-            "type": self.type,
-            "nullable": self.nullable,
-            "note": self.note,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,13 +47,12 @@ from lance_nb.explorer.history.versions import (
     dataset_card,
     version_detail,
 )
-from lance_nb.explorer.map.embedding_map import vector_columns
 from lance_nb.explorer.map.placed_map import PlacedMap
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.pictures.picture_wall import picture_columns
 from lance_nb.explorer.rows.column_choice import ColumnChoice
 from lance_nb.explorer.rows.column_profile import ColumnProfile
-from lance_nb.explorer.rows.full_text_search import text_columns, utf16_places
+from lance_nb.explorer.rows.full_text_search import utf16_places
 from lance_nb.explorer.rows.nearest_rows import NearestQuery
 from lance_nb.explorer.rows.row_order import FilteredRows, RowOrder, SortedRows
 from lance_nb.explorer.rows.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
@@ -442,8 +441,8 @@ class Session:
         schema = self.dataset.schema
         offers = {
             "pictures": picture_columns(self.dataset),
-            "map": vector_columns(schema),
-            "search": text_columns(schema),
+            "map": cells.vector_columns(schema),
+            "search": cells.text_columns(schema),
         }
         return [name for name, columns in offers.items() if columns]
 

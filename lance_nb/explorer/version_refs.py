@@ -27,7 +27,7 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
 from itertools import islice
@@ -45,6 +45,7 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 from lance_nb.explorer import text
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.source import Ref, Source
 from lance_nb.format.manifest import branch_of_message
 
@@ -311,17 +312,13 @@ class RefNames:
 
 
 @dataclass(frozen=True, slots=True)
-class RefChoice:
+class RefChoice(JsonFields):
     """One line of the list under the box."""
 
     ref: str
     label: str
     kind: str
     note: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the choice as JSON-able values."""
-        return asdict(self)
 
 
 def ref_names(dataset: Source) -> RefNames:

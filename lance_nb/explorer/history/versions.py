@@ -32,12 +32,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from lance_nb.errors import LanceError, RefNotFoundError, VersionNotFoundError
 from lance_nb.explorer import text
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.refs.ref_list import pin_label
 from lance_nb.explorer.schema_tree import SchemaTree, schema_tree
 from lance_nb.explorer.source import Source, TransactionInfo, VersionInfo
@@ -172,7 +173,7 @@ class TagFlag:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(JsonFields):
     """Everything the first screen of the timeline needs."""
 
     branch: str | None
@@ -181,17 +182,6 @@ class Timeline:
     hidden_branches: int
     tags: tuple[TagFlag, ...]
     hidden_tags: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the timeline as JSON-able values."""
-        return {
-            "branch": self.branch,
-            "version": self.version,
-            "lanes": [lane.to_json() for lane in self.lanes],
-            "hidden_branches": self.hidden_branches,
-            "tags": [tag.to_json() for tag in self.tags],
-            "hidden_tags": self.hidden_tags,
-        }
 
 
 def timeline(dataset: Source, num_details: int = FIRST_DETAILS) -> Timeline:
@@ -410,19 +400,15 @@ MAX_CARD_TAGS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(JsonFields):
     """A label and its value, both text."""
 
     label: str
     value: str
 
-    def to_json(self) -> dict[str, str]:
-        """Return the entry as JSON-able values."""
-        return {"label": self.label, "value": self.value}
-
 
 @dataclass(frozen=True, slots=True)
-class VersionDetail:
+class VersionDetail(JsonFields):
     """Everything the detail pane shows of one version."""
 
     label: str
@@ -438,24 +424,6 @@ class VersionDetail:
     properties: tuple[Entry, ...]
     transaction: tuple[Entry, ...]
     schema: SchemaTree
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the detail as JSON-able values."""
-        return {
-            "label": self.label,
-            "branch": self.branch,
-            "version": self.version,
-            "time": self.time,
-            "time_ms": self.time_ms,
-            "operation": self.operation,
-            "description": self.description,
-            "message": self.message,
-            "tags": list(self.tags),
-            "counts": [entry.to_json() for entry in self.counts],
-            "properties": [entry.to_json() for entry in self.properties],
-            "transaction": [entry.to_json() for entry in self.transaction],
-            "schema": self.schema.to_json(),
-        }
 
 
 def version_detail(dataset: Source) -> VersionDetail:
@@ -545,7 +513,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetCard:
+class DatasetCard(JsonFields):
     """The header card of one version of a dataset."""
 
     name: str
@@ -556,19 +524,6 @@ class DatasetCard:
     latest: int
     tags: tuple[str, ...]
     facts: tuple[Fact, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the card as JSON-able values."""
-        return {
-            "name": self.name,
-            "uri": self.uri,
-            "branch": self.branch,
-            "version": self.version,
-            "label": self.label,
-            "latest": self.latest,
-            "tags": list(self.tags),
-            "facts": [asdict(fact) for fact in self.facts],
-        }
 
 
 def dataset_card(dataset: Source, latest: int | None = None) -> DatasetCard:

@@ -54,19 +54,6 @@ Coordinates = npt.NDArray[np.uint16]
 Ids = npt.NDArray[np.uint64]
 
 
-def vector_columns(schema: pa.Schema) -> list[str]:
-    """Return the columns of vectors that can be placed: fixed-size lists of two floats or more."""
-    return [field.name for field in schema if _is_vector(field.type)]
-
-
-def _is_vector(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_fixed_size_list(kind)
-        and kind.list_size > 1
-        and pa.types.is_floating(kind.value_type)
-    )
-
-
 class Plane(Protocol):
     """What places the vectors of a column, the same vector at the same place."""
 
@@ -156,7 +143,7 @@ def vector_field(source: ScannedSource, column: str) -> pa.Field:
     if column not in source.schema.names:
         raise ColumnNotFoundError(column, tuple(source.schema.names))
     field = source.schema.field(column)
-    if not _is_vector(field.type):
+    if not cells.is_vector(field.type):
         raise NotSupportedError(f"{column!r} has no vectors of a fixed length of 2 or more floats")
     return field
 

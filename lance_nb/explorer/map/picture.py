@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lance_nb.explorer import cells
 from lance_nb.explorer.drawing import (
     MARGIN,
     Panel,
@@ -20,7 +21,6 @@ from lance_nb.explorer.map.embedding_map import (
     divisor_of,
     fit_projection,
     place_rows,
-    vector_columns,
 )
 from lance_nb.explorer.map.placed_map import PlacedMap
 from lance_nb.explorer.map.point_styles import (
@@ -149,7 +149,7 @@ def draw_map_view(session: Session, shown: Shown) -> list[Panel]:
 def _placed(session: Session) -> PlacedMap | None:
     """Place the rows of a dataset that is not large by its first column of vectors."""
     source = scanned_source(session.dataset)
-    num_rows, columns = source.stats().num_rows, vector_columns(source.schema)
+    num_rows, columns = source.stats().num_rows, cells.vector_columns(source.schema)
     if not columns or num_rows > MAX_PLACED:
         return None
 

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer import cells, text
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.map.embedding_map import (
     Coordinates,
     PointSet,
@@ -49,7 +50,7 @@ Codes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class LegendEntry:
+class LegendEntry(JsonFields):
     """A category: how many points have it, and the middle of the place where most of them are."""
 
     code: int
@@ -57,11 +58,6 @@ class LegendEntry:
     count: int
     x: int = 0
     y: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-able values."""
-        return {"code": self.code, "label": self.label, "count": self.count, "x": self.x,
-                "y": self.y}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
-from lance_nb.explorer import text
+from lance_nb.explorer import cells, text
 from lance_nb.explorer.map.embedding_map import (
     SCALE,
     Coordinates,
@@ -34,7 +34,6 @@ from lance_nb.explorer.map.embedding_map import (
     chosen_batches,
     place_vectors,
     read_vectors,
-    vector_columns,
 )
 from lance_nb.explorer.map.neighbour_layout import (
     MARGIN,
@@ -148,7 +147,7 @@ def read_stored_layout(
         raise NotSupportedError(
             f"{stored!r} has no coordinates: it is a {schema.field(stored).type}"
         )
-    if column not in vector_columns(schema):
+    if column not in cells.vector_columns(schema):
         raise NotSupportedError(f"{column!r} has no vectors of a fixed length of 2 or more floats")
     dimension = schema.field(column).type.list_size
     most = max(1, min(MAX_REFERENCES, REFERENCE_BYTES // (4 * dimension)))

@@ -60,7 +60,6 @@ from lance_nb.explorer.map.embedding_map import (
     divisor_of,
     fit_projection,
     place_rows,
-    vector_columns,
 )
 from lance_nb.explorer.map.neighbour_layout import (
     STEPS,
@@ -140,7 +139,7 @@ class MapHandlers(RequestHandlers):
         keys = [field.name for field in schema
                 if pa.types.is_integer(field.type) or cells.is_text(field.type)]  # fmt: skip
         stored = coordinate_columns(schema)
-        vectors = [name for name in vector_columns(schema) if stored.get(name) is None]
+        vectors = [name for name in cells.vector_columns(schema) if stored.get(name) is None]
         return Answer(
             {
                 "vectors": _named(vectors),

@@ -19,7 +19,7 @@ of an order of rows ``MAX_GROUPED`` rows are divided into at most ``MAX_SECTIONS
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from lance_nb.errors import (
 )
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.arrow_buffers import heads_of
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.media import HEAD_BYTES, Media, media_of
 from lance_nb.explorer.rows.row_order import SortedRows
 from lance_nb.explorer.rows.row_query import RowQuery
@@ -184,7 +185,7 @@ def _placed(tile: Tile, row: int) -> Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class Section(JsonFields):
     """Rows ``first`` to ``first + count`` of an order; ``edit`` is what can be staged for them.
 
     Layout of ``edit``: ``{"keep": 1}`` to delete all but one, or ``{"column", "value", "label"}``,
@@ -195,10 +196,6 @@ class Section:
     first: int
     count: int
     edit: dict[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-able values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,13 +34,14 @@ Limits: ``MAX_STEPS`` steps of each side (those at disputed fragments, then the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.code_lines import PYTHON_ONLY, can_be_listed, magic, offered
 from lance_nb.explorer import cells, text
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.refs.ref_list import Place
 from lance_nb.explorer.refs.ref_preview import Code, opened
 from lance_nb.explorer.source import Source
@@ -84,7 +85,7 @@ _RULES = {
 
 
 @dataclass(frozen=True, slots=True)
-class MergePreview:
+class MergePreview(JsonFields):
     """A plan, bounded for showing."""
 
     kind: str
@@ -109,10 +110,6 @@ class MergePreview:
     refusal: str
     offers: tuple[Json, ...]
     cells: Json | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the preview as JSON-able values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

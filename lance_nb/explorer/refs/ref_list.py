@@ -33,12 +33,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.errors import InvalidInputError, LanceError, NotFoundError, RefNotFoundError
 from lance_nb.explorer import text
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.source import Source, writable_dataset
 from lance_nb.explorer.version_refs import MAIN
 from lance_nb.writing.pins import KEEPS, MADE_FOR, pin_of
@@ -169,7 +170,7 @@ class RefQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class RefPage:
+class RefPage(JsonFields):
     """A window of a list."""
 
     kind: str
@@ -179,10 +180,6 @@ class RefPage:
     matching: int
     first: int
     lines: tuple[Line, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the page as JSON-able values."""
-        return asdict(self)
 
 
 NamedRecord = tuple[str, Mapping[str, Any]]
@@ -361,7 +358,7 @@ def _moment(head: Source) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class RefDetail:
+class RefDetail(JsonFields):
     """A branch or a tag, bounded for showing."""
 
     kind: str
@@ -375,10 +372,6 @@ class RefDetail:
     children: Json
     note: str
     seen: Any
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the detail as JSON-able values."""
-        return asdict(self)
 
 
 def ref_detail(dataset: Source, book: RefBook, kind: str, name: str | None) -> RefDetail:

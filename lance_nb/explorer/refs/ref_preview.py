@@ -11,11 +11,21 @@ Source: ``table.retention`` (what a clean-up keeps), ``BranchDeletion``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
+from lance_nb.errors import LanceError
 from lance_nb.explorer import text
-from lance_nb.explorer.refs.ref_list import Place, Record, RefBook, fork_of, pin_label, tag_place
+from lance_nb.explorer.json_fields import JsonFields
+from lance_nb.explorer.refs.ref_list import (
+    Place,
+    Record,
+    RefBook,
+    fork_of,
+    is_missing,
+    pin_label,
+    tag_place,
+)
 from lance_nb.explorer.source import Source
 from lance_nb.explorer.version_refs import place_word
 from lance_nb.writing.branching import BranchDeletion
@@ -26,15 +36,11 @@ Code = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Consequence:
+class Consequence(JsonFields):
     """One consequence."""
 
     level: str
     text: str
-
-    def to_json(self) -> dict[str, str]:
-        """Return it as JSON-able values."""
-        return asdict(self)
 
 
 def of_creating(book: RefBook, kind: str, place: Place, num_rows: int) -> list[Consequence]:
@@ -105,6 +111,27 @@ def undo_of_tag(tag: Record, act: str, *, is_missing: bool) -> Consequence:
     if is_missing:
         return Consequence(WARN, f"Cannot be undone, because {shown} does not exist any more.")
     return Consequence(OK, f"Can be undone: the tag {act} {shown}.")
+
+
+def of_tag(
+    dataset: Source, book: RefBook, tag: str, place: Place | None = None
+) -> list[Consequence]:
+    """List the consequences of moving a tag to a version or, without one, of deleting it."""
+    before = tag_place(book.tags[tag])
+    latest, missing = newest_version(dataset, before[0]), is_missing(dataset, before)
+    if place is None:
+        effects = of_leaving(book, tag, latest, is_missing=missing)
+        return [*effects, undo_of_tag(book.tags[tag], "is created again at", is_missing=missing)]
+    effects = of_moving(book, tag, place, latest, is_missing=missing)
+    return [*effects, undo_of_tag(book.tags[tag], "moves back to", is_missing=missing)]
+
+
+def newest_version(dataset: Source, branch: str | None) -> int | None:
+    """Return the newest version of a branch, None where it cannot be read."""
+    try:
+        return dataset.checkout_version((branch, None)).version
+    except LanceError:
+        return None
 
 
 def _protection(

@@ -188,7 +188,7 @@ class RefHandlers(RequestHandlers):
                 book,
                 name,
                 place,
-                self._latest(book, name),
+                consequences.newest_version(dataset, tag_place(book.tags[name])[0]),
                 is_missing=is_missing(dataset, tag_place(book.tags[name])),
             )
         state["place"] = place_json(place)
@@ -205,17 +205,8 @@ class RefHandlers(RequestHandlers):
             book = self._records(fresh=True)
             if kind == "tag":
                 place = tag_place(book.tags[known_name(book.tags, kind, name)])
-                missing = is_missing(dataset, place)
-                latest = self._latest(book, name)
-                review = ActReview(
-                    f"Delete tag {text.name(name)}",
-                    (
-                        *consequences.of_leaving(book, name, latest, is_missing=missing),
-                        consequences.undo_of_tag(
-                            book.tags[name], "is created again at", is_missing=missing
-                        ),
-                    ),
-                )
+                effects = consequences.of_tag(dataset, book, name)
+                review = ActReview(f"Delete tag {text.name(name)}", tuple(effects))
                 seen: Any = place_json(place)
             else:
                 known_name(book.branches, kind, name)
@@ -223,7 +214,7 @@ class RefHandlers(RequestHandlers):
                     name, progress=progress
                 )
                 (head,) = branch_heads(dataset, book, [name])
-                parent = _latest(dataset, fork_of(book.branches[name])[0])
+                parent = consequences.newest_version(dataset, fork_of(book.branches[name])[0])
                 is_current = dataset.branch == name
                 effects = consequences.of_deleting_branch(
                     book, deletion, parent, stands_here=is_current
@@ -264,10 +255,6 @@ class RefHandlers(RequestHandlers):
 
         return Job(work)
 
-    def _latest(self, book: RefBook, tag: str) -> int | None:
-        """Return the newest version of the branch that a tag is on."""
-        return _latest(self.session.dataset, tag_place(book.tags[tag])[0])
-
 
 def kind_of(args: Mapping[str, Any]) -> str:
     """Take the kind of a ref from the arguments of a request."""
@@ -300,13 +287,6 @@ def known_name(records: Mapping[str, Any], kind: str, name: str) -> str:
     if name not in records:
         raise RefNotFoundError(kind, name, tuple(records))
     return name
-
-
-def _latest(dataset: Source, branch: str | None) -> int | None:
-    try:
-        return dataset.checkout_version((branch, None)).version
-    except LanceError:
-        return None
 
 
 class RefChangeHandlers(RequestHandlers):

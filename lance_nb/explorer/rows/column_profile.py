@@ -27,7 +27,7 @@ Not supported: columns of other types; they have no profile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -36,6 +36,7 @@ import pyarrow as pa
 
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer import cells
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.rows.filter_conditions import value_condition
 from lance_nb.explorer.rows.row_order import Progress
 from lance_nb.explorer.rows.row_query import RowQuery
@@ -72,7 +73,7 @@ _ODD_LABELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnProfile:
+class ColumnProfile(JsonFields):
     """The profile of one column."""
 
     column: int
@@ -93,10 +94,6 @@ class ColumnProfile:
     odd: tuple[dict[str, Any], ...] = ()
     statistics: tuple[tuple[str, str], ...] = ()
     indexed_range: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the profile as JSON-able values."""
-        return asdict(self)
 
 
 def column_profiles(

@@ -199,20 +199,6 @@ def _runs(written: str) -> tuple[str, ...]:
     return tuple("".join(characters).split())
 
 
-def text_columns(schema: pa.Schema) -> list[str]:
-    """Return the columns whose values are texts, which can be scanned."""
-    columns = []
-    for column_field in schema:
-        kind = (
-            column_field.type.value_type
-            if pa.types.is_dictionary(column_field.type)
-            else column_field.type
-        )
-        if cells.is_text(kind):
-            columns.append(column_field.name)
-    return columns
-
-
 def plan_search(dataset: Source, request: SearchRequest) -> FullTextSearch:
     """Choose the columns and how they are searched.
 
@@ -222,7 +208,7 @@ def plan_search(dataset: Source, request: SearchRequest) -> FullTextSearch:
     indexed = _indexed_columns(dataset)
     searchable = [
         field.name for field in dataset.schema
-        if field.name in indexed or field.name in text_columns(pa.schema([field]))
+        if field.name in indexed or field.name in cells.text_columns(pa.schema([field]))
     ]  # fmt: skip
     for name in request.columns or ():
         if name not in dataset.schema.names:
@@ -404,7 +390,7 @@ def telling_words(dataset: Source, column: str, written: str) -> list[str]:
 
 def _scanned(dataset: Source, search: FullTextSearch, remarks: list[str]) -> FullTextSearch:
     """Write the filter of a scan. Raises InvalidInputError."""
-    text_names = text_columns(dataset.schema)
+    text_names = cells.text_columns(dataset.schema)
     names = [name for name in search.columns if name in text_names]
     if not names:
         raise InvalidInputError("lists of texts are searched by an index only")

@@ -16,7 +16,7 @@ Limits: with more than ``MAX_FRAGMENTS`` fragments, skipped rows are not counted
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.rows.full_text_search import (
     MAX_FOUND,
     FullTextSearch,
@@ -60,17 +61,13 @@ QUANTIZED_ROWS = 100_000  # an index of fewer vectors keeps them whole
 
 
 @dataclass(frozen=True, slots=True)
-class FilterCost:
+class FilterCost(JsonFields):
     """The cost of a filter."""
 
     columns: tuple[str, ...]
     rows: int
     skipped: int | None
     fragments: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-able values."""
-        return asdict(self) | {"columns": list(self.columns)}
 
 
 def filter_cost(dataset: StoredSource, filter: str) -> FilterCost:

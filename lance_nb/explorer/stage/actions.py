@@ -27,14 +27,13 @@ from lance_nb.errors import (
     ColumnNotFoundError,
     CommitConflictError,
     InvalidInputError,
-    LanceError,
 )
 from lance_nb.explorer import text
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.log.undo import BranchUndo, NoUndo, TagUndo, Undo
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.refs import ref_preview
-from lance_nb.explorer.refs.ref_list import Place, fork_of, is_missing, ref_book, tag_place
+from lance_nb.explorer.refs.ref_list import Place, fork_of, ref_book
 from lance_nb.explorer.stage.act_review import ActReview, review_of_branch, review_of_cleanup
 from lance_nb.explorer.stage.edit_forms import EditForm
 from lance_nb.indices.building import IndexProgress
@@ -81,11 +80,8 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
             return f"tag {text.name(name)} was deleted"
 
         book = ref_book(dataset)
-        tag = book.tags[name]
-        latest, missing = _latest(dataset, tag_place(tag)[0]), is_missing(dataset, tag_place(tag))
-        lost = ref_preview.of_leaving(book, name, latest, is_missing=missing)
-        undo = ref_preview.undo_of_tag(tag, "is created again at", is_missing=missing)
-        review = ActReview(f"Delete tag {text.name(name)}", (*lost, undo))
+        lost = ref_preview.of_tag(dataset, book, name)
+        review = ActReview(f"Delete tag {text.name(name)}", tuple(lost))
         line = f"tag {text.name(name)} on {was} is deleted"
         return Action((line,), delete, review=review, undo=TagUndo(name, seen, None))
     target = refs.resolve(dataset, args["ref"]) if "ref" in args else dataset
@@ -103,19 +99,9 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
     if seen is None:
         return Action((line,), write, undo=TagUndo(name, None, place))
     book = ref_book(dataset)
-    missing = is_missing(dataset, seen)
-    latest = _latest(dataset, seen[0])
-    lost = ref_preview.of_moving(book, name, place, latest, is_missing=missing)
-    undo = ref_preview.undo_of_tag(book.tags[name], "moves back to", is_missing=missing)
-    review = ActReview(f"Move tag {text.name(name)}", (*lost, undo), is_empty=seen == place)
+    lost = ref_preview.of_tag(dataset, book, name, place)
+    review = ActReview(f"Move tag {text.name(name)}", tuple(lost), is_empty=seen == place)
     return Action((line,), write, review=review, undo=TagUndo(name, seen, place))
-
-
-def _latest(dataset: LanceDataset, branch: str | None) -> int | None:
-    try:
-        return dataset.checkout_version((branch, None)).version
-    except LanceError:
-        return None
 
 
 def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
@@ -140,7 +126,7 @@ def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> 
 def _branch_deletion(dataset: LanceDataset, name: str, progress: Progress) -> Action:
     shown = dataset.branches.explain_delete(name, progress=progress)
     book = ref_book(dataset)
-    latest = _latest(dataset, fork_of(book.branches[name])[0])
+    latest = ref_preview.newest_version(dataset, fork_of(book.branches[name])[0])
     is_current = dataset.branch == name
     lost = ref_preview.of_deleting_branch(book, shown, latest, stands_here=is_current)
 

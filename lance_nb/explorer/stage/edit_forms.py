@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +40,7 @@ from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.rows.filter_conditions import column_sql
 from lance_nb.explorer.schema_tree import type_label
 from lance_nb.explorer.stage.row_sources import Namespace, variable_choices
@@ -69,7 +70,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Verb:
+class Verb(JsonFields):
     """One kind of edit that can be staged; ``group`` says what it changes.
 
     ``is_heavy``: it reads or writes data, so that it can run elsewhere.
@@ -80,10 +81,6 @@ class Verb:
     group: str
     fields: tuple[Field, ...]
     is_heavy: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the verb as JSON-able values."""
-        return asdict(self)
 
 
 _WHERE = Field("where", "filter", "where", "price < 0 AND label IS NULL")

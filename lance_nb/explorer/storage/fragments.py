@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ import pyarrow as pa
 
 from lance_nb.errors import LanceError
 from lance_nb.explorer import text
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.source import StoredSource, fragment_at, stored_source
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
@@ -210,16 +211,12 @@ def _shades(deleted: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> npt.
 
 
 @dataclass(frozen=True, slots=True)
-class DeletedRows:
+class DeletedRows(JsonFields):
     """How many rows of a fragment are deleted."""
 
     id: int
     rows: int
     deleted: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts as JSON-able values."""
-        return asdict(self)
 
 
 def most_deleted(dataset: StoredSource) -> list[DeletedRows]:
@@ -258,7 +255,7 @@ class FileLine:
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentDetail:
+class FragmentDetail(JsonFields):
     """Everything the detail pane shows of one fragment."""
 
     id: int
@@ -269,10 +266,6 @@ class FragmentDetail:
     hidden_files: int
     deletion_file: dict[str, Any] | None
     indices: tuple[dict[str, Any], ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the detail as JSON-able values."""
-        return asdict(self)
 
 
 def fragment_detail(dataset: StoredSource, fragment_id: int) -> FragmentDetail:
@@ -366,17 +359,13 @@ class PagesOfColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class FilePages:
+class FilePages(JsonFields):
     """The pages of one data file."""
 
     path: str
     bytes: int
     columns: tuple[PagesOfColumn, ...]
     hidden: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the pages as JSON-able values."""
-        return asdict(self)
 
 
 def file_pages(dataset: StoredSource, path: str) -> FilePages:

@@ -27,7 +27,7 @@ texts.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ import pyarrow as pa
 from lance_nb.code_lines import Python
 from lance_nb.dataset.advice import PENDING_REMEDY, pending_reason
 from lance_nb.explorer import text
+from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.source import StoredSource
 from lance_nb.explorer.storage.fragments import covered_ids
 from lance_nb.format.fragment_list import FragmentCounts
@@ -64,7 +65,7 @@ _STATES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(JsonFields):
     """One thing that could be done."""
 
     key: str
@@ -73,10 +74,6 @@ class Advice:
     python: str
     stage: dict[str, Any] | None
     fragment: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the advice as JSON-able values."""
-        return asdict(self)
 
 
 def storage_health(dataset: StoredSource) -> tuple[Advice, ...]:
@@ -209,7 +206,7 @@ def _unindexed(
 
 
 @dataclass(frozen=True, slots=True)
-class SpaceUse:
+class SpaceUse(JsonFields):
     """The bytes of a dataset, bounded for showing."""
 
     total: int
@@ -221,10 +218,6 @@ class SpaceUse:
     versions: tuple[dict[str, Any], ...]
     hidden_versions: int
     damaged: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the account as JSON-able values."""
-        return asdict(self)
 
 
 def space_use(space: Space) -> SpaceUse:

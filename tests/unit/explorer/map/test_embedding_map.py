@@ -16,13 +16,13 @@ from lance_nb.errors import (
     InvalidInputError,
     NotSupportedError,
 )
+from lance_nb.explorer import cells
 from lance_nb.explorer.map import embedding_map, point_styles
 from lance_nb.explorer.map.embedding_map import (
     PointSet,
     divisor_of,
     fit_projection,
     place_rows,
-    vector_columns,
 )
 from lance_nb.explorer.map.placed_map import (
     ARRIVED,
@@ -138,7 +138,7 @@ def test_only_columns_that_fit_are_offered(tmp_path: Any, values: Any) -> None:
             "raw": pa.binary(),
         }
     )  # fmt: skip
-    assert vector_columns(schema) == ["vector"]
+    assert cells.vector_columns(schema) == ["vector"]
     assert colour_columns(schema) == ["kind", "on", "n"]
     source = written(tmp_path / "d", values)
     with pytest.raises(NotSupportedError, match="'id' has no vectors"):

@@ -50,7 +50,7 @@ def other(session: Session) -> Any:
 
 def test_a_plan_is_committed_as_it_was_seen(session: Session) -> None:
     plan = ask(session, "plan", kind="merge", source="dev", into="main", **HOW)
-    assert plan["rows"] == (20, 25)
+    assert plan["rows"] == [20, 25]
     assert "preview" in ask(session, "merge", plan=plan["plan"] + 1, message="")["error"]
     other(session).insert(rows(60, 1))
     stale = ask(session, "merge", plan=plan["plan"], message="")
@@ -262,5 +262,5 @@ def test_a_refused_fast_forward_offers_a_merge(session: Session) -> None:
         **HOW, "strategy": "fast-forward"
     })  # fmt: skip
     assert plan["refusal"].startswith("main has new versions since the merge base")
-    assert plan["offers"] == ({"label": "Merge with a new version", "set": {"strategy": "auto"}},)
+    assert plan["offers"] == [{"label": "Merge with a new version", "set": {"strategy": "auto"}}]
     assert plan["strategy"] == "replay"

@@ -9,6 +9,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, PredicateError
+from lance_nb.explorer import cells
 from lance_nb.explorer.rows import full_text_search
 from lance_nb.explorer.rows.full_text_search import (
     SCORE,
@@ -16,7 +17,6 @@ from lance_nb.explorer.rows.full_text_search import (
     plan_search,
     telling_words,
     terms_of,
-    text_columns,
     utf16_places,
 )
 from lance_nb.explorer.rows.grid_rows import GridRequest, grid_rows
@@ -222,4 +222,4 @@ def test_a_scan_reads_a_bounded_number_of_columns(monkeypatch: pytest.MonkeyPatc
     search = plan_search(many, SearchRequest("river"))
     assert search.columns == ("a", "b")
     assert search.remarks == ("the first 2 of 3 columns of texts",)
-    assert text_columns(pa.schema({"a": pa.large_string(), "b": pa.binary()})) == ["a"]
+    assert cells.text_columns(pa.schema({"a": pa.large_string(), "b": pa.binary()})) == ["a"]
