@@ -266,10 +266,12 @@ def test_vague_names_become_fewer(sources: list[Source]) -> None:
         ("def f(): return [one for one in x]", 1),
         ("def f():\n    def g():\n        made = 1", 1),
         ("def f():\n    with x as here:\n        if (gone := y): pass", 1),
+        ("class A:\n    known: int\n    def f(self): self._kept = 1", 1),
+        ("class A:\n    fragments: int\n    def f(self): x.known = self.known[0]", 0),
         ("def f(fragment):\n    first, *rest = fragment\n    return first.one, x(found=1)", 0),
     ],
 )
-def test_functions_with_vague_names_are_counted(text: str, count: int) -> None:
+def test_functions_and_fields_with_vague_names_are_counted(text: str, count: int) -> None:
     assert name_rules.count_vague_names([Source(MODULE, text)]) == Counter(table=count)
 
 

@@ -1223,7 +1223,7 @@ class LanceDataset(OpenedVersion):
         target = resolve(self._session.root, version, self.branch)
         if target == Target(self.branch, self.version):
             return copy(self)  # also when it has been cleaned up: it is here
-        return self._at(self._session, self._session.load(target))
+        return self._with_snapshot(self._session, self._session.load(target))
 
     def checkout_latest(self) -> Self:
         """Move this object to the newest version of its branch, and return it.
@@ -2644,7 +2644,7 @@ class LanceDataset(OpenedVersion):
 
         del storage_options  # the ones this dataset was opened with hold for its branches too
         snapshot = branching.create_branch(self._session, self._snapshot, branch, reference)
-        return self._at(self._session, snapshot)
+        return self._with_snapshot(self._session, snapshot)
 
     def shallow_clone(
         self,
@@ -2672,7 +2672,7 @@ class LanceDataset(OpenedVersion):
 
         target = branching.target_of(self._session, self._snapshot, reference)
         opened = cloning.shallow_clone(self._session, target, target_path, storage_options)
-        return self._at(*opened, keeps_options=False)
+        return self._with_snapshot(*opened, keeps_options=False)
 
     def deep_clone(
         self,
@@ -2698,7 +2698,7 @@ class LanceDataset(OpenedVersion):
 
         target = branching.target_of(self._session, self._snapshot, reference)
         opened = cloning.deep_clone(self._session, target, target_path, storage_options, progress)
-        return self._at(*opened, keeps_options=False)
+        return self._with_snapshot(*opened, keeps_options=False)
 
     def migrate_manifest_paths_v2(self) -> None:
         """Rename the manifests of this branch to the names that list the newest version first.
@@ -3267,7 +3267,9 @@ class LanceDataset(OpenedVersion):
         "a dataset cannot be filtered itself; filter the rows of a scan: ds.scanner(filter=...)"
     )
 
-    def _at(self, session: Session, snapshot: Snapshot, *, keeps_options: bool = True) -> Self:
+    def _with_snapshot(
+        self, session: Session, snapshot: Snapshot, *, keeps_options: bool = True
+    ) -> Self:
         """Return a handle of another version; of this dataset it has the same options."""
         defaults = self._default_scan_options if keeps_options else None
         return type(self).from_opened(session, snapshot, defaults)

@@ -160,14 +160,14 @@ class Chunks:
     """Many chunks, with their value buffers and the number of values in each (int64, all >= 0).
 
     ``symbols`` replace the symbol table of the encoding, where pages with others are joined.
-    ``known`` is what a codec found out about these very chunks and their encoding: those of an open
+    ``cache`` is what a codec found out about these very chunks and their encoding: those of an open
     page are decoded again with every scan.
     """
 
     buffers: tuple[ChunkBuffer, ...]
     num_values: Ints
     symbols: SymbolTables | None = None
-    known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def total(self) -> int:

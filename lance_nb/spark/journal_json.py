@@ -74,8 +74,8 @@ _STORED = {
     "transactions.stream_mark": "StreamMark",
     "writing.compaction": "CompactionOptions CompactionTask Rewritten",
     "writing.fragment_writer": "WriteOptions",
-    "writing.indexing": "Wanted",
-    "writing.staged": ("Addition ColumnRewrite DeletionPlan FragmentDeletion MergePlan RowRewrite"),
+    "writing.indexing": "IndexRequest",
+    "writing.staged": "Addition ColumnRewrite DeletionPlan FragmentDeletion MergePlan RowRewrite",
     "writing.upsert_source": "MergeClauses WhenMatched",
     "writing.upserting": "MergePart",
 }
@@ -85,7 +85,7 @@ _MODULES = {
 # Values that many tasks of a plan share.
 _SHARED_TYPES = frozenset(
     {"CompactionOptions", "MergeClauseText", "PickledValue", "PinnedVersion", "RowWriter", "Schema",
-     "Wanted", "bytes"}
+     "IndexRequest", "bytes"}
 )  # fmt: skip
 
 

@@ -108,8 +108,8 @@ class MergeRun(MergeClauseBuilder):
 
     def _plan(self, base: LanceDataset, frame: DataFrame | None) -> Plan:
         if frame is None:
-            return plan_merge(base, self._wanted, self._source_table())
-        return plan_shuffled(base, self._wanted, frame)
+            return plan_merge(base, self._merge_clauses, self._source_table())
+        return plan_shuffled(base, self._merge_clauses, frame)
 
     def execute(self, *, message: str | None = None, **options: Any) -> dict[str, int]:
         """Merge and commit; return the counts that ``merge_insert`` returns.
@@ -127,7 +127,7 @@ class MergeRun(MergeClauseBuilder):
         return {name: sum(plan.stats[name] for plan in plans) for name in names}
 
     @property
-    def _wanted(self) -> MergeClauses:
+    def _merge_clauses(self) -> MergeClauses:
         return replace(self._clauses, write_mode=self._write_mode)
 
     def rewriting_columns(self) -> Self:

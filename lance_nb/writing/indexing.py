@@ -134,7 +134,7 @@ _NANOSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class IndexRequest:
     """An index on one column, checked against a version; ``kind`` as in ``create_scalar_index``."""
 
     column: str
@@ -153,7 +153,7 @@ def check(
     name: str | None,
     parameters: Mapping[str, Any] | None = None,
     replace: bool,
-) -> Wanted:
+) -> IndexRequest:
     """Check what is wanted before anything is read.
 
     Raises ColumnNotFoundError, InvalidInputError (the type, a parameter, or the name is taken),
@@ -174,7 +174,7 @@ def check(
         if index.name == index_name and (index.fields != (indexed.id,) or not replace):
             hint = "another name" if index.fields != (indexed.id,) else "replace=True"
             raise InvalidInputError(f"index {index_name!r} already exists: pass {hint}")
-    return Wanted(column, indexed.id, index_name, kind, dict(checked))
+    return IndexRequest(column, indexed.id, index_name, kind, dict(checked))
 
 
 def _stored(column: pa.Field) -> pa.Field:
@@ -196,7 +196,7 @@ def not_built(uri: str, verb: str, *values: object, **options: object) -> str:
 
 def write_segment(
     snapshot: Snapshot,
-    request: Wanted,
+    request: IndexRequest,
     fragments: Sequence[Fragment],
     *,
     progress: ProgressCallback | None = None,
@@ -236,8 +236,8 @@ def write_segment(
 
 
 def trained(
-    snapshot: Snapshot, request: Wanted, *, progress: ProgressCallback | None = None
-) -> Wanted:
+    snapshot: Snapshot, request: IndexRequest, *, progress: ProgressCallback | None = None
+) -> IndexRequest:
     """Return an index with what its kind learns from a sample of all rows.
 
     Segments that are written apart with it have the same partitions and codes, and can be merged.
@@ -373,7 +373,7 @@ def _without(reuse: IndexMetadata, unneeded: set[int], version: int) -> list[Ind
 class Extension:
     """A segment to build: its fragments, the segments that it replaces, and those to learn from."""
 
-    index: Wanted
+    index: IndexRequest
     fragments: tuple[Fragment, ...]
     replaced: tuple[IndexMetadata, ...]
     learned_from: tuple[IndexMetadata, ...]
@@ -455,7 +455,7 @@ def extension(
     everywhere = set().union(*covered)
     fragments = list(base.manifest.fragments)
     uncovered = {fragment.id for fragment in fragments} - everywhere
-    request = _wanted(base, segments[-1])
+    request = _request_like(base, segments[-1])
     merged = len(segments) if retrain else min(num_to_merge, len(segments))
     if uncovered and not all(names_rows_alike(base, segment, request) for segment in segments):
         merged = len(segments)
@@ -472,7 +472,7 @@ def extension(
     )
 
 
-def names_rows_alike(base: Snapshot, segment: IndexMetadata, request: Wanted) -> bool:
+def names_rows_alike(base: Snapshot, segment: IndexMetadata, request: IndexRequest) -> bool:
     """Tell whether new segments name rows as this one does; pylance reads no index of both."""
     _, builder = builder_named(request.kind)
     if segment.kind not in KINDS or not base.manifest.reader_feature_flags & STABLE_ROW_IDS:
@@ -482,7 +482,7 @@ def names_rows_alike(base: Snapshot, segment: IndexMetadata, request: Wanted) ->
     return by_address == (builder.row_column == ROW_ADDRESS)
 
 
-def _wanted(base: Snapshot, segment: IndexMetadata) -> Wanted:
+def _request_like(base: Snapshot, segment: IndexMetadata) -> IndexRequest:
     """Return what a segment was built as. Raises NotSupportedError."""
     kind, builder = builder_of(segment)
     schema = base.manifest.schema
@@ -490,7 +490,7 @@ def _wanted(base: Snapshot, segment: IndexMetadata) -> Wanted:
     if field is None or field.id not in {field.id for field in schema.fields}:
         raise NotSupportedError(f"index {segment.name!r} is not on one top-level column")
     parameters = dict(builder.parameters_of(base, segment))
-    return Wanted(field.name, field.id, segment.name, kind, parameters)
+    return IndexRequest(field.name, field.id, segment.name, kind, parameters)
 
 
 def build(
@@ -614,7 +614,7 @@ def merge(
     fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id in mine]
     merged, _ = write_segment(
         snapshot,
-        _wanted(snapshot, segments_metadata[0]),
+        _request_like(snapshot, segments_metadata[0]),
         fragments,
         progress=progress,
         existing=segments_metadata,

@@ -55,9 +55,9 @@ class Flat(Codec):
         self, encoding: encodings21.Flat, chunks: Chunks, codecs: Codecs
     ) -> FixedWidth:
         """Copy the values of all chunks into one buffer."""
-        if _VIEWS not in chunks.known:
-            chunks.known[_VIEWS] = _checked_views(encoding, chunks)
-        bits, total, even = chunks.known[_VIEWS]
+        if _VIEWS not in chunks.cache:
+            chunks.cache[_VIEWS] = _checked_views(encoding, chunks)
+        bits, total, even = chunks.cache[_VIEWS]
         if even is not None:
             return FixedWidth(bits, total, even.joined())
         values = chunks.buffers[0]

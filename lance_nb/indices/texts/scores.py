@@ -78,8 +78,8 @@ class Documents(NamedTuple):
 NO_DOCUMENTS = Documents(np.zeros(0, np.uint32), np.zeros(0, np.float32))
 
 
-class Wanted(NamedTuple):
-    """Which documents a search wants of a partition.
+class DocumentRequest(NamedTuple):
+    """Which documents a search needs of a partition.
 
     ``num_documents`` in all; ``is_live`` for each whether it counts, None if all do; the best
     ``most``, None for every one. ``with_ties``: also those that are as good as the last one.
@@ -105,7 +105,7 @@ class Wanted(NamedTuple):
         return Documents(documents.numbers[best], documents.scores[best])
 
 
-def documents_with_any(words: Sequence[Word], request: Wanted) -> Documents:
+def documents_with_any(words: Sequence[Word], request: DocumentRequest) -> Documents:
     """Return the documents that have some word."""
     if not words:
         return NO_DOCUMENTS
@@ -144,7 +144,7 @@ def documents_with_any(words: Sequence[Word], request: Wanted) -> Documents:
     return request.best(request.live(documents))
 
 
-def documents_with_all(groups: Sequence[Sequence[Word]], request: Wanted) -> Documents:
+def documents_with_all(groups: Sequence[Sequence[Word]], request: DocumentRequest) -> Documents:
     """Return the documents that have some word of every group."""
     if not groups or not all(groups):
         return NO_DOCUMENTS
@@ -181,7 +181,7 @@ def scores_of(numbers: U32s, words: Sequence[Word]) -> Scores:
     return sums
 
 
-def _candidates(words: Sequence[Word], request: Wanted, most: int) -> U32s | None:
+def _candidates(words: Sequence[Word], request: DocumentRequest, most: int) -> U32s | None:
     """Return documents among which the best are; None if they are too many to be looked up."""
     cost = request.num_documents + sum(word.postings.documents.size for word in words)
     rarest = min(words, key=lambda word: word.postings.documents.size).postings.documents

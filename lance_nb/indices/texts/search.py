@@ -50,8 +50,8 @@ from lance_nb.indices.texts.partition import (
 from lance_nb.indices.texts.postings import U32s
 from lance_nb.indices.texts.scores import (
     NO_DOCUMENTS,
+    DocumentRequest,
     Documents,
-    Wanted,
     Word,
     best_places,
     documents_with_all,
@@ -486,7 +486,7 @@ class TextPlan:
         hits = []
         for part, tokens_of_part in zip(parts, tokens, strict=True):
             is_phrase = isinstance(leaf, PhraseQuery) and len(words) > 1
-            request = Wanted(
+            request = DocumentRequest(
                 part.partition.num_documents,
                 part.is_live,
                 None if is_phrase else most,
@@ -538,7 +538,7 @@ class TextPlan:
         weights: dict[str, float],
         *,
         average: float,
-        request: Wanted,
+        request: DocumentRequest,
     ) -> Documents:
         """Return the best documents of a partition that have the words, and their scores."""
         boost = np.float32(leaf.boost if isinstance(leaf, MatchQuery) else 1.0)
@@ -641,7 +641,7 @@ class TextPlan:
             words_by_text[word] = Word(factors_of(documents.astype(np.uint32), scores), weight)
         if not words:
             return _NOTHING
-        request = Wanted(flat.rows.size, None, None, with_ties=True)
+        request = DocumentRequest(flat.rows.size, None, None, with_ties=True)
         if isinstance(leaf, MatchQuery) and leaf.operator is FullTextOperator.OR:
             matching = documents_with_any([words_by_text[word] for word, _ in words], request)
         else:

@@ -155,7 +155,7 @@ class PlanReader(DataSourceReader):
 class WrittenPartition(WriterCommitMessage):
     """The files that one task wrote (None without rows), and the id of its streaming query."""
 
-    made: Addition | None
+    addition: Addition | None
     stream: str | None = None
 
 
@@ -201,7 +201,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _made(messages: Sequence[Any]) -> list[Addition | None]:
-    return [message.made for message in messages if message is not None]
+    return [message.addition for message in messages if message is not None]
 
 
 _VERSION = "version"

@@ -93,7 +93,7 @@ class SourceWrite:
                 mark.batch, visible(mark.stream), visible(session.root.uri), last,
             )  # fmt: skip
             return None
-        rows = self._at(session, newest)
+        rows = self._row_writer(session, newest)
         plan = replace(
             rows.plan("stream", f"batch {mark.batch}"),
             operation_id=str(uuid.uuid4()),
@@ -104,7 +104,7 @@ class SourceWrite:
             properties[QUERY] = self.query_id
         return plan.commit(results, Label(None, tuple(properties.items()), mark)).version
 
-    def _at(self, session: Session, newest: Snapshot | None) -> RowWriter:
+    def _row_writer(self, session: Session, newest: Snapshot | None) -> RowWriter:
         """Return a writer on the newest version, if its fields are those of the written rows.
 
         Otherwise the read version stays, and the commit raises a conflict. Raises

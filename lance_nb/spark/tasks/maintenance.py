@@ -52,7 +52,7 @@ from lance_nb.transactions.environment import Environment
 from lance_nb.writing import compaction, indexing
 from lance_nb.writing.cloning import FileCopy, clone_places, commit_clone, copy_file, files_to_copy
 from lance_nb.writing.compaction import CompactionOptions, CompactionTask, Rewritten
-from lance_nb.writing.indexing import Wanted
+from lance_nb.writing.indexing import IndexRequest
 from lance_nb.writing.staged import StagedWrite
 
 
@@ -174,7 +174,7 @@ class BuildSegment:
     """Build the index segment of some fragments."""
 
     pinned: PinnedVersion
-    wanted: Wanted
+    index: IndexRequest
     fragment_ids: tuple[int, ...]
     size_bytes: int
 
@@ -182,7 +182,7 @@ class BuildSegment:
         """Write the files of the segment."""
         _, snapshot = self.pinned.open()
         fragments = select_fragments(snapshot, self.fragment_ids)
-        return BuiltSegment(*indexing.write_segment(snapshot, self.wanted, fragments))
+        return BuiltSegment(*indexing.write_segment(snapshot, self.index, fragments))
 
 
 @dataclass(frozen=True, slots=True)

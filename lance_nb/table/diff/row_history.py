@@ -39,7 +39,7 @@ from lance_nb.table.diff.merge_base import Source, VersionPath, find_ends
 from lance_nb.table.diff.row_compare import Sides
 from lance_nb.table.diff.row_locator import (
     Place,
-    Wanted,
+    RowSelector,
     find_origins,
     in_fragment,
     is_live,
@@ -102,7 +102,7 @@ class RowHistory:
         self,
         path: VersionPath,
         source: Source,
-        selector: Wanted,
+        selector: RowSelector,
         columns: Sequence[str] | None,
         last: tuple[Stay, int | None],
     ) -> None:
@@ -356,13 +356,13 @@ def find_history(
         view.manifest.schema.field(name)
     path = VersionPath(source, view)
     if key is not None:
-        selector, last = Wanted(key=dict(key)), _by_key(path, key)
+        selector, last = RowSelector(key=dict(key)), _by_key(path, key)
         return RowHistory(path, source, selector, columns, last)
     number = _checked(row_id if address is None else address)
     if row_id is None or not has_row_ids(view):  # without stable row ids, they are addresses
         selector, last = _by_address(path, source, number)
     else:
-        selector, last = Wanted(row_id=number), _by_row_id(path, number)
+        selector, last = RowSelector(row_id=number), _by_row_id(path, number)
     return RowHistory(path, source, selector, columns, last)
 
 
@@ -373,7 +373,7 @@ def _checked(value: Any) -> int:
 
 
 def _by_row_id(path: VersionPath, row_id: int) -> LastStay:
-    selector = Wanted(row_id=row_id)
+    selector = RowSelector(row_id=row_id)
 
     def find(position: int) -> Place | None:
         snapshot = path.snapshot(position)
@@ -410,7 +410,7 @@ def _by_key(path: VersionPath, key: Mapping[str, Any]) -> LastStay:
     for name in key:
         if len(view.manifest.schema.resolve(name)) > 1:
             raise InvalidInputError(f"key column {name!r} is nested; a key is of top-level columns")
-    selector = Wanted(key=dict(key))
+    selector = RowSelector(key=dict(key))
     current = selector.find(view, view.manifest.fragments)
     if current is not None:
         return Stay(path.last, current), None
@@ -432,22 +432,25 @@ def _by_key(path: VersionPath, key: Mapping[str, Any]) -> LastStay:
     )
 
 
-def _by_address(path: VersionPath, source: Source, address: int) -> tuple[Wanted, LastStay]:
+def _by_address(path: VersionPath, source: Source, address: int) -> tuple[RowSelector, LastStay]:
     position, place = _first_at(path, address)
     snapshot = path.snapshot(position)
     ids = fragment_row_ids(snapshot, place.fragment)
     if ids is not None:
         row_id = int(ids[place.offset])
-        return Wanted(row_id=row_id), _by_row_id(path, row_id)
+        return RowSelector(row_id=row_id), _by_row_id(path, row_id)
     while True:
         current = place_in(path.snapshot(path.last), place)
         if current is not None:
-            return Wanted(), (Stay(path.last, current), None)
+            return RowSelector(), (Stay(path.last, current), None)
         removed_at = path.first_with(_is_gone(path, place), position, path.last)
         moved = _moved_to(path, source, removed_at, place)
         if moved is None:
             last = place_in(path.snapshot(removed_at - 1), place)
-            return Wanted(), (Stay(removed_at - 1, place if last is None else last), removed_at)
+            return RowSelector(), (
+                Stay(removed_at - 1, place if last is None else last),
+                removed_at,
+            )
         position, place = removed_at, moved
 
 

@@ -324,7 +324,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RowSelector:
     """Which row: exactly one of a stable row id, a key, or (both None) an address only."""
 
     row_id: int | None = None

@@ -150,7 +150,7 @@ def _all_clauses(job: Job, source: Any, form: str) -> Any:
 
 def _upsert(job: Job) -> Any:
     source = _rows(NUM_ROWS - 50, NUM_ROWS + NEW_ROWS)
-    clauses = _all_clauses(job, source, "broadcast")._wanted
+    clauses = _all_clauses(job, source, "broadcast")._merge_clauses
     _run(job, lambda ds: merge_insert.plan_merge(ds, clauses, source, task_bytes=1))
 
 

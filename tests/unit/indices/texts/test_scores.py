@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lance_nb.indices.texts.scores import (
+    DocumentRequest,
     Documents,
-    Wanted,
     Word,
     best_places,
     documents_with_all,
@@ -33,7 +33,9 @@ def words_of(rng: np.random.Generator, count: int) -> list[Word]:
     return words
 
 
-def expected(words: list[Word], wanted: Wanted, *, needs_all: bool) -> dict[int, np.float32]:
+def expected(
+    words: list[Word], wanted: DocumentRequest, *, needs_all: bool
+) -> dict[int, np.float32]:
     scores: dict[int, np.float32] = {}
     holders: dict[int, int] = {}
     for postings, weight in words:
@@ -61,7 +63,7 @@ def test_the_best_documents_are_those_of_the_whole_sums(form: Form, needs_all: b
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         count = int(rng.choice([20, 400, 1500]))
-        wanted = Wanted(
+        wanted = DocumentRequest(
             count,
             rng.random(count) < 0.8 if rng.random() < 0.5 else None,
             None if rng.random() < 0.2 else int(rng.choice([1, 3, 10, 200])),
@@ -90,10 +92,12 @@ def test_one_of_several_spellings_is_enough() -> None:
         factors_of(np.array([4, 6], np.uint32), np.array([0.5, 0.25], np.float32)), np.float32(1)
     )
     red = Word(factors_of(np.array([0, 4, 6], np.uint32), np.ones(3, np.float32)), np.float32(1))
-    found = documents_with_all([[fox, box], [red]], Wanted(8, None, 5, with_ties=True))
+    found = documents_with_all([[fox, box], [red]], DocumentRequest(8, None, 5, with_ties=True))
     assert as_dict(found) == {4: np.float32(2.5), 6: np.float32(1.25)}
-    assert not documents_with_all([[fox], []], Wanted(8, None, 5, with_ties=True)).numbers.size
-    assert not documents_with_any([], Wanted(8, None, 5, with_ties=True)).numbers.size
+    assert not documents_with_all(
+        [[fox], []], DocumentRequest(8, None, 5, with_ties=True)
+    ).numbers.size
+    assert not documents_with_any([], DocumentRequest(8, None, 5, with_ties=True)).numbers.size
 
 
 def test_of_equal_scores_the_first_are_taken() -> None:
