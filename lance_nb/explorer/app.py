@@ -23,7 +23,6 @@ import pyarrow as pa
 from lance_nb.dataset.database import Database, database
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, LanceError
 from lance_nb.explorer import assets, text
-from lance_nb.explorer.assets import ViewModule
 from lance_nb.explorer.drawing import Panel, svg_of
 from lance_nb.explorer.history.picture import HEADER, VERSIONS
 from lance_nb.explorer.html_export import Snapshot, plain_json, snapshot_page, take_snapshot
@@ -303,11 +302,12 @@ class DatabaseExplorer(Explorer):
 
 
 def _load_views(args: Mapping[str, Any]) -> Answer:
-    """Send the module of a tab that is opened for the first time; returns its key in the page."""
+    """Return the code of a tab that is opened for the first time, and its key in the page."""
     entry = words(args, "entry", MAX_ENTRY_CHARS)
     if entry not in assets.LATE_VIEWS:
         raise InvalidInputError(f"no view is loaded later as {entry!r}")
-    return Answer({"key": ViewModule.late(entry, again=args.get("again") is True).key})
+    code = assets.view_code(entry, without=assets.EXPLORER)
+    return Answer({"key": assets.code_key(), **code})
 
 
 def explore(

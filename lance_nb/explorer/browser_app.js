@@ -1,7 +1,7 @@
 // The explorer alone in a page, over the server of `lance-nb view` (browser_server.py).
 
+import explorer from "./app.js";
 import { httpModel } from "./js/http_model.js";
-import { explorer } from "./standalone_app.js";
 
 /** @param {Document} page holds how to reach the server as JSON, and the place for the explorer */
 export function start(page) {

@@ -143,7 +143,7 @@ class ExplorerServer:
         if old is not None:
             old.close()
         page_state = {"session": name, "token": self.token, "state": session.state()}
-        views = assets.texts(ENTRY)
+        views = assets.page_views(ENTRY)
         return explorer_page(
             session.explorer.heading, views, ("session", page_state), sources=SOURCES, head=ICON
         )

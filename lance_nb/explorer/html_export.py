@@ -1,10 +1,10 @@
 """Export an explorer as one HTML file that needs no kernel, no network and no other file.
 
 Layout of the file: a content security policy that allows the one script and the one style sheet in
-it by their hashes and nothing else; the picture of what is on screen (``pictures``), which is seen
-until the script runs, and for good where scripts are disabled; the snapshot
-as a block of JSON in which ``<`` is escaped; the linked module of ``snapshot_app.js``, which shows
-the explorer over the snapshot.
+it by their hashes, and the modules that the script makes of text; the picture of what is on screen
+(``pictures``), which is seen until the script runs, and for good where scripts are disabled; the
+snapshot as a block of JSON in which ``<`` is escaped; the modules of ``snapshot_app.js``, which
+shows the explorer over the snapshot, as another.
 
 Layout of ``Snapshot.to_json``: ``screens`` (see ``session.screen``) of the versions that are kept,
 the one shown first; ``answers`` by the keys that ``js/snapshot_kernel.js`` looks up: the type of
@@ -238,7 +238,7 @@ def plain_json(value: Any) -> Any:
 def snapshot_page(title: str, picture: str, snapshot: Snapshot, height: int) -> str:
     """Return the file's text. ``picture``, an SVG, is shown until the script has started."""
     data = snapshot.to_json() | {"height": height}
-    views = assets.texts(ENTRY)
+    views = assets.page_views(ENTRY)
     sources = "img-src blob: data:"
     return explorer_page(
         text.name(title), views, ("snapshot", data), sources=sources, picture=picture

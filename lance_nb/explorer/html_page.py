@@ -50,6 +50,7 @@ def html_page(
     style: str,
     sources: str = "img-src data:",
     script: str | None = None,
+    makes_modules: bool = False,
     head: str = "",
 ) -> str:
     """Return the text of a page.
@@ -60,11 +61,13 @@ def html_page(
         style: the text of its style sheet.
         sources: further directives of the policy.
         script: the text of its module; without one the page runs none.
+        makes_modules: whether the script imports modules that it makes of text (see ``assets``).
         head: more elements of the head.
     """
     directives = ["default-src 'none'"]
     if script is not None:
-        directives.append(f"script-src '{content_hash(script)}'")
+        blobs = " blob:" if makes_modules else ""
+        directives.append(f"script-src '{content_hash(script)}'{blobs}")
     directives += [f"style-src '{content_hash(style)}'", sources]
     policy = "; ".join([*directives, "base-uri 'none'", "form-action 'none'"])
     module = "" if script is None else f'\n<script type="module">{script}</script>'
@@ -79,7 +82,7 @@ def html_page(
 
 def explorer_page(
     title: str,
-    views: tuple[str, str],
+    views: tuple[str, Mapping[str, Any]],
     data: tuple[str, Mapping[str, Any]],
     *,
     sources: str,
@@ -90,20 +93,26 @@ def explorer_page(
 
     Args:
         title: any text.
-        views: the linked module, whose default export starts it, and its style sheet.
-        data: the name under which the module finds it, and JSON-able values.
+        views: the script that starts them and the code that it reads, see ``assets.page_views``.
+        data: the name under which the views find it, and JSON-able values.
         sources: further directives of the policy.
-        picture: an SVG that is shown until the module has started, and where scripts are disabled.
+        picture: an SVG that is shown until the views have started, and where scripts are disabled.
         head: more elements of the head.
     """
-    module, style = views
-    script = f"{module.replace('export default ', 'const START = ')}\nSTART(document);\n"
-    name, values = data
-    # Backslash forms, so that no text within can end the block or begin another.
-    block = json.dumps(values, ensure_ascii=True).replace("<", "\\u003c")
-    body = (
-        f'<main id="explorer">{picture}</main>\n'
-        f'<script type="application/json" id="{name}">{block}</script>'
+    script, code = views
+    blocks = _json_block("code", code) + _json_block(*data)
+    return html_page(
+        title,
+        f'<main id="explorer">{picture}</main>{blocks}',
+        style=EXPLORER_STYLE,
+        sources=sources,
+        script=script,
+        makes_modules=True,
+        head=head,
     )
-    style = EXPLORER_STYLE + style
-    return html_page(title, body, style=style, sources=sources, script=script, head=head)
+
+
+def _json_block(name: str, values: Mapping[str, Any]) -> str:
+    """Return an element with JSON, in which no text can end it or begin another."""
+    block = json.dumps(values, ensure_ascii=True).replace("<", "\\u003c")
+    return f'\n<script type="application/json" id="{name}">{block}</script>'

@@ -1,9 +1,9 @@
 """The base of every widget: a synced first screen, the common requests, and a static rendering.
 
 Layout of the synced traits: ``screen`` (the models of this widget's parts, see ``session.screen``;
-binary row buffers inside), ``height`` in pixels, ``_views`` and ``_views_key``, which lead to the
-ES module (see ``assets``). The screen is kept under about 200 KB, so that a notebook executed
-without a browser re-renders from it.
+binary row buffers inside), ``height`` in pixels, and ``_entry``, ``_views``, ``_code`` and
+``_code_key``, which lead to the ES modules (see ``assets``). The screen is kept under about 200 KB,
+so that a notebook executed without a browser re-renders from it.
 
 Saved notebooks. A saved output holds no widget state, and a trusted notebook reopened without its
 kernel shows an error in place of the widget, even when the same output carries HTML. So a widget
@@ -20,7 +20,7 @@ request          args                                       result
 ================ ========================================== ====================================
 shown            see picture_view                           nothing; the picture is drawn anew
 buffers          as_text                                    nothing; buffers come as ``base64``
-views.send                                                  module, style: as in assets, whole
+views.send                                                  modules, sheets: see assets
 refs             text                                       choices (see models.refs)
 news             latest, mark                               see below; with a new mark also the
                                                             parts ``timeline`` and ``card``
@@ -60,7 +60,7 @@ from lance_nb.dataset.display import in_marimo, ipython_shell
 from lance_nb.errors import InvalidInputError, LanceError, NotFoundError, NotSupportedError
 from lance_nb.explorer import assets, messages, text
 from lance_nb.explorer import version_refs as refs
-from lance_nb.explorer.assets import ViewModule
+from lance_nb.explorer.assets import ViewCode
 from lance_nb.explorer.changes.change_summary import key_of
 from lance_nb.explorer.drawing import svg_of
 from lance_nb.explorer.error_card import error_card
@@ -106,19 +106,12 @@ class LanceWidget(anywidget.AnyWidget):
     _jobs: JobRunner | None = None  # a widget that was never made is closed as well
 
     _esm = assets.LOADER
+    _entry = traitlets.Unicode().tag(sync=True)
     _views = traitlets.Unicode().tag(sync=True)
-    _views_key = traitlets.Unicode().tag(sync=True)
+    _code = traitlets.Dict().tag(sync=True)
+    _code_key = traitlets.Unicode().tag(sync=True)
     screen = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(default_height).tag(sync=True)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Link the view's module and style sheets, once per class that names an entry.
-
-        Adding a trait to a widget makes a subclass as well; that one names none.
-        """
-        if "entry" in cls.__dict__:
-            assets.texts(cls.entry)
-        super().__init_subclass__(**kwargs)
 
     def __init__(
         self,
@@ -147,12 +140,16 @@ class LanceWidget(anywidget.AnyWidget):
             screen = self._screen_of(self._session)
         screen["io"] = messages.cost_since(before, started)
         if in_marimo():
-            self._esm, self._css = assets.standalone_texts(self.entry)
-            views = {}
+            views: dict[str, Any] = {"_code": assets.view_code(self.entry)}
         else:
-            model_id = ViewModule.of(self.entry).model_id
-            views = {"_views": f"IPY_MODEL_{model_id}", "_views_key": assets.key_of(self.entry)}
-        super().__init__(screen=screen, height=height, **views)
+            views = {"_views": f"IPY_MODEL_{ViewCode.of(self.entry).model_id}"}
+        super().__init__(
+            screen=screen,
+            height=height,
+            _entry=self.entry,
+            _code_key=assets.code_key(),
+            **views,
+        )
         self.on_msg(self._on_message)
 
     def __reduce__(self) -> NoReturn:
@@ -244,8 +241,7 @@ class LanceWidget(anywidget.AnyWidget):
 
     def _on_send_views(self, _args: Mapping[str, Any]) -> messages.Answer:
         """Send the views of this widget, for a host that has not loaded their model."""
-        module, style = assets.standalone_texts(self.entry)
-        return messages.Answer({"module": module, "style": style})
+        return messages.Answer(assets.view_code(self.entry))
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, messages.Handler]:

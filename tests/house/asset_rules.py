@@ -20,7 +20,7 @@ INJECTING = re.compile(
 # Views load nothing: no CDN, no font, no beacon. SVG's namespace is a name, not an address.
 ADDRESS = re.compile(r"(?:https?|wss?):" + r"//(?!www\.w3\.org/(?:2000/svg|1999/xhtml)\b)")
 COMMENT = re.compile(r"/\*[^\n]*?\*/|^[ \t]*(?:/\*\*|\*|//)[^\n]*", re.MULTILINE)
-# What the linker leaves out (see explorer/assets.py).
+# What does not travel (see explorer/assets.py).
 COMMENT_BLOCK = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)\n", re.MULTILINE | re.DOTALL)
 COMMENT_BEHIND = re.compile(r"(?<=[;,{)]) +// [^\"'`\n]*$", re.MULTILINE)
 LOADING = re.compile(r"@import\b|\bimport\s*\(|\bimportScripts\b")

@@ -3,7 +3,7 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { conflictTable } from "../../lance_nb/explorer/refs/conflict_table.js";
+import { ConflictTable } from "../../lance_nb/explorer/refs/conflict_table.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, send, shown, texts } from "./light_page.js";
 
@@ -43,7 +43,7 @@ const LINES = [
 function mounted(cells = {}, more = {}) {
   const ctx = fakeContext();
   const changes = [];
-  const table = conflictTable(ctx, (choices) => changes.push(choices));
+  const table = new ConflictTable(ctx, (choices) => changes.push(choices));
   document.body.append(table.element);
   const plan = { ...PLAN, ...more, cells: { ...PLAN.cells, ...cells } };
   table.put(plan);

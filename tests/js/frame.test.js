@@ -9,12 +9,12 @@ import { playButton } from "../../lance_nb/explorer/history/play.js";
 import { codeFooter } from "../../lance_nb/explorer/js/code_footer.js";
 import { detailPane } from "../../lance_nb/explorer/js/detail_pane.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
+import { pageCode } from "../../lance_nb/explorer/js/loader.js";
 import { watchNews } from "../../lance_nb/explorer/js/news.js";
-import { LONGEST_MS, modeSwitch, tabHost } from "../../lance_nb/explorer/js/tab_host.js";
+import { modeSwitch, tabHost } from "../../lance_nb/explorer/js/tab_host.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
-import { placeOf } from "../../lance_nb/explorer/js/view_place.js";
 import { fakeContext, settled, timeline } from "./fake_context.js";
-import { button, observers, send, shown } from "./light_page.js";
+import { button, importableBlobs, observers, send, shown } from "./light_page.js";
 
 beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval"] }));
 afterEach(() => {
@@ -120,7 +120,9 @@ test("tabs are mounted when they are first opened", () => {
 });
 
 /** A tab whose module is loaded when it is opened, beside one that is there. */
-function lateTabs(key, { start = "live" } = {}) {
+function lateTabs(t, key, { start = "live" } = {}) {
+  importableBlobs(t);
+  const entry = `${key}.js`;
   const ctx = fakeContext();
   ctx.kernel.state = start;
   const retries = [];
@@ -138,7 +140,7 @@ function lateTabs(key, { start = "live" } = {}) {
   };
   const list = [
     { id: "rows", label: "Rows", mount: () => {} },
-    { id: "stage", label: "Stage", entry: "stage/stage.js" },
+    { id: "stage", label: "Stage", entry },
   ];
   const changed = [];
   const [bar, panels] = [h("div"), h("div")];
@@ -151,26 +153,28 @@ function lateTabs(key, { start = "live" } = {}) {
     for (const listener of [...ctx.kernel.stateListeners]) listener(state);
     return settled();
   };
-  const arrive = () => {
-    placeOf(key).put({ mount });
-    return settled();
+  /** Answer a request with the module of the tab. */
+  const arrive = async (request) => {
+    globalThis[key] = mount;
+    const modules = [[entry, `export default { mount: globalThis["${key}"] };`]];
+    await request.answer({ key, modules, sheets: [] });
+    await pageCode(key).load(entry);
+    await settled();
   };
   return { ctx, calls, host, panel, asked, arrive, retries, setState, changed };
 }
 
-test("the module of a tab is loaded when it is first opened", async () => {
-  const { calls, host, panel, asked, arrive, changed } = lateTabs("late-1");
+test("the module of a tab is loaded when it is first opened", async (t) => {
+  const { calls, host, panel, asked, arrive, changed } = lateTabs(t, "late-1");
   assert.equal(asked().length, 0);
   host.select("stage", { at: 1 });
   host.select("stage", { at: 2 });
   assert.equal(asked().length, 1);
-  assert.deepEqual(asked()[0].args, { entry: "stage/stage.js", again: false });
+  assert.deepEqual(asked()[0].args, { entry: "late-1.js" });
   assert.equal(panel.textContent, "Loading…");
   assert.equal(panel.getAttribute("aria-busy"), "true");
-  await asked()[0].answer({ key: "late-1" });
-  assert.deepEqual(calls, []);
   changed.length = 0;
-  await arrive();
+  await arrive(asked()[0]);
   assert.deepEqual(calls, ["mount", ["paint", 3], ["open", { at: 2 }]]);
   assert.equal(panel.textContent, "the tab");
   assert.equal(panel.hasAttribute("aria-busy"), false);
@@ -182,41 +186,36 @@ test("the module of a tab is loaded when it is first opened", async () => {
   assert.deepEqual(calls.slice(3), [["open", { at: 3 }]]);
 });
 
-test("a tab whose module comes while another is open is mounted when opened again", async () => {
-  const { calls, host, asked, arrive } = lateTabs("late-2");
+test("a tab whose module comes while another is open is mounted when opened again", async (t) => {
+  const { calls, host, asked, arrive } = lateTabs(t, "late-2");
   host.select("stage", { at: 1 });
   host.select("rows");
-  await asked()[0].answer({ key: "late-2" });
-  await arrive();
+  await arrive(asked()[0]);
   assert.deepEqual(calls, []);
   host.select("stage");
   assert.deepEqual(calls, ["mount", ["paint", 3]]);
   assert.equal(asked().length, 1);
 });
 
-test("a tab whose module cannot be loaded says so and is tried again", async () => {
-  const { calls, host, panel, asked, arrive, retries, setState } = lateTabs("late-3");
+test("a tab whose module cannot be loaded says so and is tried again", async (t) => {
+  const { calls, host, panel, asked, arrive, retries, setState } = lateTabs(t, "late-3");
   host.select("stage");
   await asked()[0].fail({ title: "The kernel was restarted", message: "m" });
   assert.equal(panel.textContent, "The kernel was restarted");
   assert.equal(panel.hasAttribute("aria-busy"), false);
   retries[0]();
   assert.equal(panel.textContent, "Loading…");
-  assert.deepEqual(asked()[1].args, { entry: "stage/stage.js", again: true });
-  await asked()[1].answer({ key: "late-3" });
-  await pass(LONGEST_MS);
-  assert.equal(panel.textContent, "This tab was not loaded");
+  await asked()[1].fail({ title: "The kernel was restarted", message: "m" });
   await setState("live"); // the kernel was connected again
-  await asked()[2].answer({ key: "late-3" });
-  await arrive();
+  await arrive(asked()[2]);
   assert.deepEqual(calls, ["mount", ["paint", 3]]);
   await setState("live");
   assert.equal(asked().length, 3);
   assert.equal(panel.textContent, "the tab");
 });
 
-test("without a kernel nothing is requested for a tab", async () => {
-  const { ctx, host, panel, asked, retries, setState } = lateTabs("late-4", { start: "static" });
+test("without a kernel nothing is requested for a tab", async (t) => {
+  const { ctx, host, panel, asked, retries, setState } = lateTabs(t, "late-4", { start: "static" });
   host.select("stage");
   await settled();
   assert.equal(panel.textContent, "This tab needs a kernel");

@@ -34,7 +34,33 @@ export function nextFrame() {
   for (const work of due) work();
 }
 
+/** A style sheet that keeps its text. */
+class Sheet {
+  replaceSync(text) {
+    this.text = text;
+  }
+}
+document.adoptedStyleSheets = [];
+
+/** Let Node import modules from blobs until a test ends. */
+export function importableBlobs(t) {
+  const [{ createObjectURL }, { Blob }] = [URL, globalThis];
+  class TextBlob {
+    constructor([text]) {
+      this.text = text;
+    }
+  }
+  globalThis.Blob = TextBlob;
+  URL.createObjectURL = ({ text }) => `data:text/javascript,${encodeURIComponent(text)}`;
+  t.after(() => {
+    Object.assign(URL, { createObjectURL });
+    Object.assign(globalThis, { Blob });
+  });
+}
+
 Object.assign(globalThis, {
+  CSSStyleSheet: Sheet,
+  ShadowRoot: class {},
   window,
   document,
   Node: window.Node,

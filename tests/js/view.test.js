@@ -5,18 +5,16 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { TIMES } from "../../lance_nb/explorer/js/kernel.js";
-import loader, { PATIENCE_MS } from "../../lance_nb/explorer/js/loader.js";
+import loader, { PATIENCE_MS, pageCode, startPage } from "../../lance_nb/explorer/js/loader.js";
 import { markedText } from "../../lance_nb/explorer/js/search_box.js";
 import { widget } from "../../lance_nb/explorer/js/view.js";
-import { placeOf } from "../../lance_nb/explorer/js/view_place.js";
-import registration from "../../lance_nb/explorer/js/view_registration.js";
 import { conflictGrid } from "../../lance_nb/explorer/refs/conflict_grid.js";
 import { refBox } from "../../lance_nb/explorer/refs/ref_form.js";
 import { refPicker } from "../../lance_nb/explorer/refs/ref_picker.js";
 import { keyPicker } from "../../lance_nb/explorer/rows/key_picker.js";
 import { RowsBar } from "../../lance_nb/explorer/rows/rows_bar.js";
 import { fakeContext, settled } from "./fake_context.js";
-import { button, send, shown, texts } from "./light_page.js";
+import { button, importableBlobs, send, shown, texts } from "./light_page.js";
 
 beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] }));
 afterEach(() => {
@@ -267,23 +265,70 @@ test("ages are told anew while the page is seen", () => {
   assert.equal(root.querySelector("[data-since]").textContent, "1 minute ago");
 });
 
-test("the loader waits for the views of its kind", async () => {
-  const rendered = [];
+const VIEW = {
+  modules: [
+    ["js/word.js", 'export const WORD = "live";'],
+    [
+      "view.js",
+      [
+        'import { WORD } from "js/word.js";',
+        'export const text = `from "js/word.js"`;',
+        "export default { render: ({ el }) => el.append(WORD) };",
+      ].join("\n"),
+    ],
+  ],
+  sheets: [["view.js", ".sent{}"]],
+};
+const FRONT = { _entry: "view.js", _code: {} };
+
+/** The model of a widget that waits for code or brings it. */
+function codeModel(t, traits) {
+  importableBlobs(t);
+  document.adoptedStyleSheets.length = 0;
+  const model = fakeModel();
+  const state = { ...FRONT, ...traits };
+  return Object.assign(model, { get: (name) => state[name] });
+}
+
+test("the loader waits for the code of its view", async (t) => {
+  const model = codeModel(t, { _code_key: "key-1" });
   const el = document.createElement("div");
-  const model = { get: () => "key-1" };
   const waiting = loader.render({ model, el });
-  const place = placeOf("key-1");
-  assert.equal(placeOf("key-1"), place);
-  assert.notEqual(placeOf("key-2"), place);
-  place.put({ render: (of) => rendered.push(of.el) });
+  loader.initialize({ model }); // it brings no code
+  assert.equal(pageCode("key-1"), pageCode("key-1"));
+  assert.notEqual(pageCode("key-2"), pageCode("key-1"));
+  const bringing = { get: (name) => ({ _code: VIEW, _code_key: "key-1" })[name] };
+  loader.initialize({ model: bringing });
+  loader.initialize({ model: bringing }); // of another kernel
   await waiting;
-  assert.deepEqual(rendered, [el]);
+  assert.equal(el.textContent, "live");
+  assert.deepEqual(
+    document.adoptedStyleSheets.map((sheet) => sheet.text),
+    [".sent{}"],
+  );
   mock.timers.tick(PATIENCE_MS);
   assert.equal(el.childElementCount, 0); // nothing is said, and nothing asked
+  const { text } = await pageCode("key-1").load("view.js");
+  assert.equal(text, 'from "js/word.js"');
 });
 
-test("views that do not come are asked of the kernel, and the cell says so", async () => {
-  const model = Object.assign(fakeModel(), { get: () => "key-3" });
+test("views in a shadow tree are styled there, those that come later too", async (t) => {
+  const model = codeModel(t, { _code_key: "key-2", _code: VIEW });
+  const root = Object.assign(new ShadowRoot(), { adoptedStyleSheets: [], isConnected: true });
+  const el = document.createElement("div");
+  el.getRootNode = () => root;
+  loader.initialize({ model });
+  await loader.render({ model, el });
+  await loader.render({ model, el });
+  pageCode("key-2").add({ modules: [], sheets: [["late.js", ".late{}"]] });
+  assert.deepEqual(
+    root.adoptedStyleSheets.map((sheet) => sheet.text),
+    [".sent{}", ".late{}"],
+  );
+});
+
+test("views that do not come are asked of the kernel, and the cell says so", async (t) => {
+  const model = codeModel(t, { _code_key: "key-3" });
   const el = document.createElement("div");
   const waiting = loader.render({ model, el });
   mock.timers.tick(PATIENCE_MS - 1);
@@ -291,26 +336,17 @@ test("views that do not come are asked of the kernel, and the cell says so", asy
   mock.timers.tick(1);
   assert.match(el.textContent, /^Waiting for the views of lance_nb/);
   const [request] = model.of("views.send");
-  const module = "export default { render: ({ el }) => el.append('live') };";
-  model.fire("msg:custom", { id: "another", ok: true, result: { module, style: "" } });
+  model.fire("msg:custom", { id: "another", ok: true, result: VIEW });
   await settled();
   assert.match(el.textContent, /^Waiting/); // the answer to somebody else
-  const { createObjectURL } = URL;
-  URL.createObjectURL = () => `data:text/javascript,${encodeURIComponent(module)}`; // as in a page
-  model.fire("msg:custom", { id: request.id, ok: true, result: { module, style: ".sent{}" } });
+  model.fire("msg:custom", { id: request.id, ok: true, result: VIEW });
   await waiting;
-  URL.createObjectURL = createObjectURL;
   assert.equal(el.textContent, "live");
-  const sheet = [...document.head.querySelectorAll("style")].find((one) =>
-    one.textContent.includes(".sent{}"),
-  );
-  assert.ok(sheet);
-  sheet.remove();
   assert.equal(model.listening(), 0);
 });
 
-test("without a kernel the place of the view says what to do", async () => {
-  const model = { ...fakeModel(), get: () => "key-4" };
+test("without a kernel the place of the view says what to do", async (t) => {
+  const model = codeModel(t, { _code_key: "key-4" });
   model.send = () => {
     throw new Error("Comm is closed");
   };
@@ -321,24 +357,17 @@ test("without a kernel the place of the view says what to do", async () => {
   assert.match(el.textContent, /Run the cell again/);
 });
 
-test("views are registered once, those loaded later when what they share is there", async () => {
-  const model = (traits) => ({ get: (name) => traits[name] ?? "" });
-  globalThis.VIEWS = { render() {}, modules: { $dom: 1 } };
-  const first = { model: model({ key: "base", style: ".a{}\f.b{}" }) };
-  const late = { model: model({ key: "late", base: "base", style: ".b{}\f.c{}" }) };
-  const views = globalThis.VIEWS;
-  globalThis.VIEWS = (modules) => ({ shared: modules.$dom });
-  registration.initialize(late);
-  globalThis.VIEWS = views;
-  registration.initialize(first);
-  globalThis.VIEWS = (modules) => ({ shared: modules.$dom });
-  registration.initialize(late);
-  assert.equal(await placeOf("base").views, views);
-  const sheets = () => texts(document.head, "style");
-  assert.deepEqual(sheets(), [".b{}\n.c{}", ".a{}"]);
-  registration.initialize({ model: model({ key: "third", style: ".a{}" }) });
-  assert.equal(sheets().length, 2);
-  assert.deepEqual(await placeOf("late").views, { shared: 1 });
+test("a page starts the view that it holds", async (t) => {
+  importableBlobs(t);
+  const code = { modules: [["app.js", "export default (page) => page.start();"]], sheets: [] };
+  let starts = 0;
+  await startPage({
+    getElementById: () => ({
+      textContent: JSON.stringify({ entry: "app.js", key: "key-5", code }),
+    }),
+    start: () => (starts += 1),
+  });
+  assert.equal(starts, 1);
 });
 
 const STEP = { label: "dev:1", operation: "Append", text: "t" };

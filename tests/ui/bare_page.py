@@ -3,34 +3,24 @@
 The page may load nothing and run nothing but the widget's own module and style sheet: its content
 security policy is ``default-src 'none'`` with one nonce. The model speaks to the Python widget
 through a binding, so a test sees the whole way from a click to the kernel's answer in a second.
-Views that are loaded later stand in the page from the start and are registered when the kernel has
-sent them.
+The widget's modules are the page's blobs, as anywhere (js/loader.js).
 """
 
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Page, Route
 
-from lance_nb.explorer.assets import (
-    EXPLORER,
-    LATE_VIEWS,
-    ViewModule,
-    key_of,
-    late_key_of,
-    late_texts,
-    texts,
-)
+from lance_nb.explorer.assets import LOADER, view_code
 from lance_nb.explorer.widget import LanceWidget
 
 ORIGIN = "http://widget.test"
 NONCE = "only-ours"
 POLICY = (
-    f"default-src 'none'; script-src 'nonce-{NONCE}'; style-src 'nonce-{NONCE}'; "
+    f"default-src 'none'; script-src 'nonce-{NONCE}' blob:; style-src 'nonce-{NONCE}'; "
     "img-src blob:; media-src blob:; base-uri 'none'; form-action 'none'"
 )
 DARK = """
@@ -51,10 +41,7 @@ const revive = (value) => {
   if ("$bytes" in value) return bytes(value.$bytes);
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, revive(inner)]));
 };
-const VIEWS_KEY = document.body.dataset.views;
-const WIDGET = await globalThis[Symbol.for("lance_nb.views")].get(VIEWS_KEY).views;
 const deliver = (events) => events.forEach((event) => {
-  window.late?.[event.content?.result?.key]?.();
   if (event.trait) { state[event.trait] = revive(event.value); fire(`change:${event.trait}`); }
   else fire("msg:custom", event.content, event.buffers.map(bytes));
 });
@@ -66,9 +53,10 @@ const model = {
     else (window.unheard ??= []).push(content);
   },
 };
-window.start = (events) => {
+window.start = async (events) => {
   deliver(events);
-  window.stop = WIDGET.render({ model, el: document.getElementById("here") });
+  LOADER.initialize({ model });
+  window.stop = await LOADER.render({ model, el: document.getElementById("here") });
 };
 window.ready = true;
 """
@@ -83,16 +71,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
     return value
-
-
-def _script(module: str, key: str, *, base: str = "", at_once: bool = False) -> str:
-    """Return an element that registers views as a model of them would, at once or when sent."""
-    traits = json.dumps({"key": key, "base": base, "style": ""})
-    linked = module.replace("export default ", "const REGISTRATION = ")
-    model = f"{{ model: {{ get: (name) => ({traits})[name] }} }}"
-    register = f"() => REGISTRATION.initialize({model})"
-    call = f"({register})();" if at_once else f'(window.late ??= {{}})["{key}"] = {register};'
-    return f'<script type="module" nonce="{NONCE}">{linked}\n{call}</script>'
 
 
 class BarePage:
@@ -116,21 +94,13 @@ class BarePage:
 
     def open(self, *, dark: bool = False, style: str = "") -> BarePage:
         """Load the page and mount the widget."""
-        entry = self.widget.entry
-        views = [_script(ViewModule.of(entry)._esm, key_of(entry), at_once=True)]
-        styles = texts(entry)[1]
-        if entry == EXPLORER:
-            for late in LATE_VIEWS:
-                module, style = late_texts(late)
-                views.append(_script(module, late_key_of(late), base=key_of(entry)))
-                styles += style
         theme = f'data-jp-theme-light="{str(not dark).lower()}"'
         css = f"{DARK}body {{ margin: 12px; background: #111 }}" if dark else "body {margin: 12px}"
+        loader = LOADER.replace("export default ", "const LOADER = ")
         html = (
             f'<!doctype html><meta charset="utf-8"><title>widget</title>'
-            f'<style nonce="{NONCE}">{css} {styles} {style}</style>'
-            f'<body {theme} data-views="{key_of(entry)}"><div id="here"></div>{"".join(views)}'
-            f'<script type="module" nonce="{NONCE}">{MODEL}</script>'
+            f'<style nonce="{NONCE}">{css} {style}</style><body {theme}><div id="here"></div>'
+            f'<script type="module" nonce="{NONCE}">{loader}\n{MODEL}</script>'
         )
 
         def serve(route: Route) -> None:
@@ -147,7 +117,9 @@ class BarePage:
         self.widget.send = self._collect
         self.page.goto(f"{ORIGIN}/")
         self.page.wait_for_function("window.ready")
-        self.page.evaluate("(events) => window.start(events)", self._traits("screen", "height"))
+        traits = self._traits("screen", "height", "_entry", "_code_key")
+        code = {"trait": "_code", "value": view_code(self.widget.entry)}
+        self.page.evaluate("(events) => window.start(events)", [*traits, code])
         return self
 
     def wake(self) -> None:

@@ -32,8 +32,7 @@ class HostPage(BarePage):
 
     def open(self, **_how: Any) -> HostPage:
         """Load the page and mount the widget."""
-        begin, end = MODEL.index("const VIEWS_KEY"), MODEL.index("const deliver")
-        model = f"{MODEL[:begin]}const WIDGET = LOADER;\n{MODEL[end:]}"
+        model = MODEL
         if self._drops_buffers:
             model = model.replace("event.buffers.map(bytes)", "[]")
             model = model.replace("return bytes(value.$bytes)", "return null")
@@ -59,6 +58,6 @@ class HostPage(BarePage):
         self.widget.send = self._collect
         self.page.goto(f"{ORIGIN}/")
         self.page.wait_for_function("window.ready")
-        traits = self._traits("screen", "height", "_views_key")
-        self.page.evaluate("(events) => window.start(events)", traits)
+        traits = self._traits("screen", "height", "_entry", "_code_key", "_code")
+        self.page.evaluate("(events) => { window.start(events); }", traits)
         return self

@@ -45,7 +45,7 @@ def test_the_file_is_explored_offline(page: Page, screenshot: Screenshot, tmp_pa
     page.get_by_role("combobox", name="filter of rows").fill("id > 3")
     page.keyboard.press("Enter")
     expect(rows.locator(".lnb-filter-problem")).to_contain_text("Not in this snapshot")
-    assert asked == [target.as_uri()]
+    assert [address for address in asked if not address.startswith("blob:")] == [target.as_uri()]
     assert said == []
 
 

@@ -74,7 +74,9 @@ def test_the_main_flows_work_without_a_notebook(
             expect(panel.locator(".lnb-sg-done")).to_contain_text("main:7")
             assert lance_nb.dataset(uri).version == 7
             assert said == []
-            assert all(one.startswith(("http://127.0.0.1:", "data:")) for one in asked), asked
+            assert all(one.startswith(("http://127.0.0.1:", "data:", "blob:")) for one in asked), (
+                asked
+            )
         finally:
             status = ended(process)
         assert status == 0

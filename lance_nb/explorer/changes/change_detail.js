@@ -2,7 +2,7 @@
 // files.
 
 import { versionFacts } from "../history/version_facts.js";
-import { h, plural } from "../js/dom.js";
+import { button, h, plural } from "../js/dom.js";
 import { treeNode } from "../js/tree.js";
 import { placeLabel } from "../js/version_range.js";
 import { biographyButton } from "../rows/biography.js";
@@ -55,7 +55,7 @@ export async function changeDetail(ctx, { level, pair, kinds, row, place, cells 
   try {
     ctx.detail.show({ title, content: await load() });
   } catch (error) {
-    ctx.detail.show({ title, content: ctx.problem(/** @type {Lnb.Failure} */ (error)) });
+    ctx.detail.show({ title, content: ctx.problem(error) });
   }
 }
 
@@ -66,7 +66,7 @@ function acts(...buttons) {
 
 /** @param {string} words @param {() => unknown} act */
 function link(words, act) {
-  return h("button", { class: "lnb-button", type: "button", on: { click: act } }, words);
+  return button(words, act);
 }
 
 /**

@@ -1,6 +1,6 @@
 // The tab of changes: A and B, numbers by level at once, and under them the level that is open.
 
-import { atOnce, h, show } from "../js/dom.js";
+import { atOnce, button, h, show } from "../js/dom.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 import { refPicker } from "../refs/ref_picker.js";
@@ -21,17 +21,7 @@ export function mountChanges(el, ctx) {
   const uid = `lnb-changes${(instances += 1)}`;
   const ends = h("span", { class: "lnb-ch-ends" });
   const fork = h("span", { class: "lnb-ch-fork" });
-  const swap = h(
-    "button",
-    {
-      class: "lnb-button",
-      type: "button",
-      title: "swap A and B",
-      "aria-label": "swap A and B",
-      on: { click: swapEnds },
-    },
-    "⇄",
-  );
+  const swap = button("⇄", swapEnds, { title: "swap A and B", "aria-label": "swap A and B" });
   const other = refPicker(
     { ...ctx, travel: (to) => compareWith(/** @type {{ref: string}} */ (to)) },
     { hint: "compare with…", label: "compare with a version, tag or branch" },
@@ -154,7 +144,7 @@ export function mountChanges(el, ctx) {
     request("changes.counts", range, take, (error) => {
       state.counts = null;
       say(""); // what is shown is not what is asked for
-      show(note, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(note, ctx.problem(error));
     });
     return undefined;
   }
@@ -244,17 +234,10 @@ export function mountChanges(el, ctx) {
     fork.hidden = !parted;
     if (!parted) return;
     if (parted.version === null) return show(fork, "no common history");
-    const since = h(
-      "button",
-      {
-        class: "lnb-link",
-        type: "button",
-        title: "Compare B with the merge base",
-        on: {
-          click: () => ctx.range.set({ a: { branch: parted.branch, version: parted.version } }),
-        },
-      },
+    const since = button(
       "since the fork",
+      () => ctx.range.set({ a: { branch: parted.branch, version: parted.version } }),
+      { class: "lnb-link", title: "Compare B with the merge base" },
     );
     show(
       fork,
@@ -276,7 +259,7 @@ export function mountChanges(el, ctx) {
     } catch (error) {
       state.shown = "";
       say("");
-      show(note, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(note, ctx.problem(error));
     }
   }
 

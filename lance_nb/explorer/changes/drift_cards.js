@@ -1,7 +1,7 @@
 // How each column drifted: two histograms over each other and the facts side by side, most moved
 // first.
 
-import { count, h, plural, show, svg } from "../js/dom.js";
+import { button, count, h, plural, show, svg } from "../js/dom.js";
 
 const AT_ONCE = 12;
 const AT_FIRST = 48; // columns looked at without being asked
@@ -61,11 +61,7 @@ export function driftCards(ctx, { pair, names, code }) {
 
   /** @param {string} words @param {() => unknown} act */
   function link(words, act) {
-    return h(
-      "button",
-      { class: "lnb-link", type: "button", hidden: true, on: { click: act } },
-      words,
-    );
+    return button(words, act, { class: "lnb-link", hidden: true });
   }
 
   function begin(all = false) {

@@ -1,320 +1,272 @@
 // The expectations of a dataset: what they found at the version shown, the version that broke one,
-// a form for a new one, and the gate of staging.
+// a form for a new one (expectation_form.js), and the gate of staging.
 
-import { count, h, plural, show } from "../js/dom.js";
+import { button, count, h, plural, show } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
 import { longAction } from "../js/long_action.js";
 import { sampleTable } from "../js/sample_table.js";
 import { widget } from "../js/view.js";
 import { writeGuard } from "../js/write_guard.js";
+import { ExpectationForm } from "./expectation_form.js";
 
 /** @type {Record<string, string>} */
 const SIGNS = { pass: "✓", fail: "✗", unknown: "?" };
 /** @type {Record<string, string>} */
-const WORDS = { pass: "passed", fail: "failed", unknown: "cannot be evaluated" };
-
-/**
- * The kinds of expectations, and the boxes of each: name of the field, label, kind of box.
- * @type {Record<string, [words: string, ...fields: [string, string, string][]]>}
- */
-const KINDS = {
-  check: ["every row", ["sql", "condition", "text"]],
-  not_null: ["no NULL in", ["column", "column", "column"]],
-  unique: ["unique key", ["columns", "columns of the key, with commas", "columns"]],
-  row_count: ["number of rows", ["min", "at least", "number"], ["max", "at most", "number"]],
-  drift: [
-    "drift of",
-    ["column", "column", "column"],
-    ["max", "largest index", "number"],
-    ["against", "against", "text"],
-  ],
-  reference: [
-    "values of another dataset",
-    ["column", "column", "column"],
-    ["uri", "the other dataset", "text"],
-    ["to", "its column", "text"],
-  ],
-};
-/** @type {Record<string, string>} */
-const FIRST = { max: "0.25", against: "previous" };
+const LABELS = { pass: "passed", fail: "failed", unknown: "cannot be evaluated" };
 const NOT_BOUND =
   "Other writers, such as pylance, Spark and ds.insert, do not know the gate and are not bound " +
   "by it.";
-let instances = 0;
+const NONE_YET =
+  "Expect something of every version, such as score BETWEEN 0 AND 1: versions that pass and fail " +
+  "are marked on the timeline.";
+const CLOSED =
+  "The gate is closed: the Stage tab refuses a commit that breaks an expectation. " + NOT_BOUND;
 
-/** @param {HTMLElement} el @param {Lnb.Context} ctx */
-export function mountExpectations(el, ctx) {
-  const uid = `lnb-ex${(instances += 1)}`;
-  const guard = writeGuard(ctx);
-  const head = h("div", { class: "lnb-ex-head" });
-  const progress = h("div", { class: "lnb-ex-progress" });
-  const status = h("p", { class: "lnb-ex-status", role: "status" });
-  const list = h("ul", { class: "lnb-ex-list", "aria-label": "expectations" });
-  const out = h("div", { class: "lnb-ex-out" });
-  const form = addForm();
-  el.append(
-    h(
-      "div",
-      { class: "lnb-ex", tabindex: "0", role: "region", "aria-label": "checks" },
-      ctx.writes ? null : h("p", {}, lockButton(ctx)),
-      head,
-      progress,
-      status,
-      list,
-      form.element,
-      out,
-    ),
-  );
+/** @param {Lnb.Json} outcome */
+const isFailure = (outcome) => outcome.status === "fail";
+
+/** @param {Lnb.Child} text */
+const note = (text) => h("li", { class: "lnb-faint" }, text);
+
+class Expectations {
   /** @type {Lnb.Json} */
-  let state = null;
-  /** @type {Lnb.Json} what was found at the version shown */
-  let outcomesShown = null;
-  let place = "";
-  let turn = 0;
-  /** @type {number | null} a version at which something fails, before the state is here */
-  let outcomeAsked = null;
+  state = null;
+  /** @type {Lnb.Json} the result at the version shown */
+  result = null;
+  place = "";
+  loads = 0;
+  /** @type {number | null} a failing version that was asked for before the state was loaded */
+  failingVersion = null;
+  head = h("div", { class: "lnb-ex-head" });
+  progress = h("div", { class: "lnb-ex-progress" });
+  status = h("p", { class: "lnb-ex-status", role: "status" });
+  list = h("ul", { class: "lnb-ex-list", "aria-label": "expectations" });
+  out = h("div", { class: "lnb-ex-out" });
 
-  /** @param {string} words @param {() => unknown} act @param {string | null} [title] */
-  const button = (words, act, title = null) =>
-    h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
+  /** @param {HTMLElement} el @param {Lnb.Context} ctx */
+  constructor(el, ctx) {
+    this.ctx = ctx;
+    this.guard = writeGuard(ctx);
+    this.form = new ExpectationForm(ctx, this.guard, (args) =>
+      this.write("checks.add", args, "Adding…"),
+    );
+    el.append(
+      h(
+        "div",
+        { class: "lnb-ex", tabindex: "0", role: "region", "aria-label": "checks" },
+        ctx.writes ? null : h("p", {}, lockButton(ctx)),
+        this.head,
+        this.progress,
+        this.status,
+        this.list,
+        this.form.element,
+        this.out,
+      ),
+    );
+    ctx.onClose(
+      ctx.kernel.onState((state) => {
+        if (state === "static")
+          show(this.status, "Expectations are evaluated by the kernel. Run the cell to see them.");
+      }),
+    );
+    ctx.onScreen((_screen, patched) => patched || this.load(), ["card", "news"]);
+  }
 
-  async function load() {
+  /** @param {{bisect?: number}} target a version at which something fails */
+  open({ bisect: version }) {
+    if (version === undefined) return;
+    if (this.state) this.findFirst(version);
+    else this.failingVersion = version;
+  }
+
+  async load() {
+    const { ctx } = this;
     if (ctx.kernel.state === "static") return;
     const { branch, version } = ctx.screen();
-    const mine = (turn += 1);
+    const load = (this.loads += 1);
     try {
       const { result } = await ctx.kernel.ask("checks.state", { branch }, { quiet: true });
-      if (mine !== turn) return;
-      const same = state?.key === result.key && place === `${branch}:${version}`;
-      state = result;
-      place = `${branch}:${version}`;
-      form.offer(result.columns ?? []);
-      if (!same) outcomesShown = null;
-      paint();
-      if (outcomeAsked !== null) {
-        const bad = outcomeAsked;
-        outcomeAsked = null;
-        await run();
-        firstBad(bad);
-      } else if (!same && result.expectations.length) run();
+      if (load !== this.loads) return;
+      const isSame = this.state?.key === result.key && this.place === `${branch}:${version}`;
+      this.state = result;
+      this.place = `${branch}:${version}`;
+      this.form.offer(result.columns ?? []);
+      if (!isSame) this.result = null;
+      this.paint();
+      if (this.failingVersion !== null) {
+        const failing = this.failingVersion;
+        this.failingVersion = null;
+        await this.run();
+        this.findFirst(failing);
+      } else if (!isSame && result.expectations.length) this.run();
     } catch (error) {
-      show(progress, ctx.problem(/** @type {Lnb.Failure} */ (error), load));
+      const problem = ctx.problem(error, () => this.load());
+      show(this.progress, problem);
     }
   }
 
-  async function run() {
-    const { branch, version } = ctx.screen();
-    const result = await longAction(ctx, progress, {
+  /** @param {number} version @param {HTMLElement} place where the progress is shown */
+  check(version, place) {
+    return longAction(this.ctx, place, {
       type: "checks.run",
-      args: { branch, version },
+      args: { branch: this.ctx.screen().branch, version },
       words: "Checking…",
       noun: "expectation",
     });
-    if (!result || place !== `${branch}:${version}`) return;
-    outcomesShown = result;
-    ctx.code(result.code);
-    paint();
   }
 
-  function paint() {
-    const total = state.expectations.length;
-    const { branch } = ctx.screen();
+  async run() {
+    const { branch, version } = this.ctx.screen();
+    const result = await this.check(version, this.progress);
+    if (!result || this.place !== `${branch}:${version}`) return;
+    this.result = result;
+    this.ctx.code(result.code);
+    this.paint();
+  }
+
+  paint() {
+    const { expectations, problems, gate } = this.state;
+    const total = expectations.length;
+    const setGate = () => this.write("checks.gate", { closed: !gate }, "Committing…");
     show(
-      head,
+      this.head,
       h(
         "strong",
         {},
-        outcomesShown?.sentence ?? (total ? plural(total, "expectation") : "No expectations"),
+        this.result?.sentence ?? (total ? plural(total, "expectation") : "No expectations"),
       ),
-      total ? button("Run now", run, "Evaluate the expectations at the version shown") : null,
+      total > 0 &&
+        button("Run now", () => this.run(), {
+          title: "Evaluate the expectations at the version shown",
+        }),
       h(
         "span",
         { class: "lnb-ex-gate", title: NOT_BOUND },
-        `gate of staging: ${state.gate ? "closed" : "open"} `,
-        total || state.gate
-          ? guard.button(state.gate ? "Open the gate" : "Close the gate", () =>
-              write("checks.gate", { closed: !state.gate }, "Committing…"),
-            )
-          : null,
-      ),
-    );
-    const lines = state.expectations.map((/** @type {Lnb.Json} */ expectation) =>
-      line(expectation, branch),
-    );
-    const damaged = state.problems.map((/** @type {Lnb.Json} */ problem) =>
-      h(
-        "li",
-        { class: "lnb-ex-one lnb-ex-unknown" },
-        h("i", { "aria-hidden": "true" }, "?"),
-        h("b", {}, problem.label),
-        h("span", { class: "lnb-ex-detail" }, problem.problem),
-        guard.button("Remove", () => write("checks.remove", { name: problem.name }, "Removing…")),
+        `gate of staging: ${gate ? "closed" : "open"} `,
+        (total || gate) && this.guard.button(gate ? "Open the gate" : "Close the gate", setGate),
       ),
     );
     show(
-      list,
-      total + damaged.length
-        ? [lines, damaged].flat()
-        : h(
-            "li",
-            { class: "lnb-faint" },
-            "Expect something of every version, such as score BETWEEN 0 AND 1: versions that " +
-              "pass and fail are marked on the timeline.",
-          ),
-      state.gate
-        ? h(
-            "li",
-            { class: "lnb-faint" },
-            `The gate is closed: the Stage tab refuses a ` +
-              `commit that breaks an expectation. ${NOT_BOUND}`,
-          )
-        : null,
+      this.list,
+      expectations.map((/** @type {Lnb.Json} */ expectation) => this.line(expectation)),
+      problems.map((/** @type {Lnb.Json} */ problem) => this.damagedLine(problem)),
+      total + problems.length === 0 && note(NONE_YET),
+      gate && note(CLOSED),
     );
   }
 
-  /** @param {Lnb.Json} expectation @param {string | null} branch */
-  function line(expectation, branch) {
-    const outcome = outcomesShown?.outcomes.find(
-      (/** @type {Lnb.Json} */ outcome_) => outcome_.name === expectation.name,
-    );
-    const state = outcome?.status ?? "none";
+  /** @param {string} name of an expectation */
+  removeButton(name) {
+    return this.guard.button("Remove", () => this.write("checks.remove", { name }, "Removing…"));
+  }
+
+  /** A line for what the configuration holds and nobody can read. @param {Lnb.Json} problem */
+  damagedLine({ label, problem, name }) {
     return h(
       "li",
-      { class: `lnb-ex-one lnb-ex-${state}`, "data-name": expectation.name },
-      h("i", { "aria-hidden": "true" }, SIGNS[state] ?? "·"),
-      h("b", {}, expectation.name),
-      h("code", {}, expectation.statement),
-      h("span", { class: "lnb-offscreen" }, WORDS[state] ?? "not checked"),
-      h("span", { class: "lnb-ex-detail" }, outcome?.detail ?? ""),
-      state === "fail" && outcome.rows
-        ? button(
-            "Show rows",
-            () => rows(expectation.name, ctx.screen().version),
-            "The rows that fail here",
-          )
-        : null,
-      state === "fail"
-        ? button(
-            "Find the first",
-            () => bisect(expectation.name, branch, ctx.screen().version),
-            "Find the first version at which it fails, by binary search",
-          )
-        : null,
-      guard.button("Remove", () => write("checks.remove", { name: expectation.name }, "Removing…")),
+      { class: "lnb-ex-one lnb-ex-unknown" },
+      h("i", { "aria-hidden": "true" }, "?"),
+      h("b", {}, label),
+      h("span", { class: "lnb-ex-detail" }, problem),
+      this.removeButton(name),
     );
   }
 
-  /** What failed first up to a version that fails. @param {number} bad */
-  async function firstBad(bad) {
-    const { branch } = ctx.screen();
-    const outcomes = outcomesShown && ctx.screen().version === bad ? outcomesShown.outcomes : null;
-    let failing = outcomes?.find((/** @type {Lnb.Json} */ outcome) => outcome.status === "fail");
-    if (!failing) {
-      const result = await longAction(ctx, out, {
-        type: "checks.run",
-        args: { branch, version: bad },
-        words: "Checking…",
-        noun: "expectation",
-      });
-      failing = result?.outcomes.find(
-        (/** @type {Lnb.Json} */ outcome) => outcome.status === "fail",
-      );
-    }
-    if (failing) bisect(failing.name, branch, bad);
+  /** @param {Lnb.Json} expectation */
+  line({ name, statement }) {
+    const outcome = this.result?.outcomes.find(
+      (/** @type {Lnb.Json} */ candidate) => candidate.name === name,
+    );
+    const status = outcome?.status ?? "none";
+    const { branch, version } = this.ctx.screen();
+    return h(
+      "li",
+      { class: `lnb-ex-one lnb-ex-${status}`, "data-name": name },
+      h("i", { "aria-hidden": "true" }, SIGNS[status] ?? "·"),
+      h("b", {}, name),
+      h("code", {}, statement),
+      h("span", { class: "lnb-offscreen" }, LABELS[status] ?? "not checked"),
+      h("span", { class: "lnb-ex-detail" }, outcome?.detail ?? ""),
+      status === "fail" &&
+        outcome.rows > 0 &&
+        button("Show rows", () => this.showRows(name, version), {
+          title: "The rows that fail here",
+        }),
+      status === "fail" &&
+        button("Find the first", () => this.bisect(name, branch, version), {
+          title: "Find the first version at which it fails, by binary search",
+        }),
+      this.removeButton(name),
+    );
+  }
+
+  /** Find what failed first up to a version that fails. @param {number} version */
+  async findFirst(version) {
+    const { branch, version: shown } = this.ctx.screen();
+    let failure = shown === version ? this.result?.outcomes.find(isFailure) : null;
+    failure ??= (await this.check(version, this.out))?.outcomes.find(isFailure);
+    if (failure) this.bisect(failure.name, branch, version);
   }
 
   /** @param {string} name @param {string | null} branch @param {number} bad */
-  async function bisect(name, branch, bad) {
-    const result = await longAction(ctx, out, {
+  async bisect(name, branch, bad) {
+    const { ctx } = this;
+    const result = await longAction(ctx, this.out, {
       type: "checks.bisect",
       args: { branch, name, bad },
       words: `Searching the first version at which ${name} fails…`,
-      again: () => bisect(name, branch, bad),
+      again: () => this.bisect(name, branch, bad),
     });
     if (!result) return;
+    const { outcome, label, first_bad: version, last_good: lastGood } = result;
     ctx.code(result.code);
     ctx.announce(result.sentence);
-    const first = result.first_bad;
-    const go = { branch, version: first };
-    show(
-      out,
-      h(
-        "section",
-        { class: "lnb-ex-bisect", "aria-label": `first version at which ${name} fails` },
-        h("h4", {}, first === null ? "It does not fail" : `${name} fails first at ${result.label}`),
-        h("p", {}, result.sentence),
-        result.outcome?.detail ? h("p", { class: "lnb-ex-detail" }, result.outcome.detail) : null,
-        first === null
-          ? null
-          : h(
-              "p",
-              { class: "lnb-ex-acts" },
-              button(`Go to ${result.label}`, () => ctx.travel(go)),
-              result.last_good !== null && ctx.has("changes")
-                ? button("What changed there", () =>
-                    ctx.go("changes", { a: { branch, version: result.last_good }, b: go }),
-                  )
-                : null,
-              inGrid(result.outcome, go),
-            ),
-        sampleOf(result),
+    const place = { branch, version };
+    const compare = () => ctx.go("changes", { a: { branch, version: lastGood }, b: place });
+    this.showSection(
+      `first version at which ${name} fails`,
+      h("h4", {}, version === null ? "It does not fail" : `${name} fails first at ${label}`),
+      h("p", {}, result.sentence),
+      outcome?.detail && h("p", { class: "lnb-ex-detail" }, outcome.detail),
+      version !== null &&
         h(
-          "details",
-          {},
-          h("summary", {}, `${plural(result.tried.length, "version")} checked`),
-          h(
-            "ul",
-            { class: "lnb-ex-tried" },
-            result.tried.map((/** @type {Lnb.Json} */ trial) =>
-              h(
-                "li",
-                {},
-                `${trial.holds === null ? "?" : trial.holds ? "✓" : "✗"} version ${trial.version} `,
-                h("small", {}, [trial.operation, trial.message].filter(Boolean).join(" · ")),
-              ),
-            ),
-          ),
+          "p",
+          { class: "lnb-ex-acts" },
+          button(`Go to ${label}`, () => ctx.travel(place)),
+          lastGood !== null && ctx.has("changes") && button("What changed there", compare),
+          this.gridButton(outcome, place),
         ),
-      ),
+      sampleOf(result),
+      triedList(result.tried),
     );
-    out.scrollIntoView({ block: "nearest" });
   }
 
   /** @param {string} name @param {number} version */
-  async function rows(name, version) {
-    const { branch } = ctx.screen();
-    const result = await longAction(ctx, out, {
+  async showRows(name, version) {
+    const { branch } = this.ctx.screen();
+    const result = await longAction(this.ctx, this.out, {
       type: "checks.rows",
       args: { branch, version, name },
       words: "Reading…",
       noun: "expectation",
     });
     if (!result) return;
-    show(
-      out,
-      h(
-        "section",
-        { class: "lnb-ex-bisect", "aria-label": `rows for which ${name} fails` },
-        sampleOf(result) ?? h("p", {}, "No row fails."),
-        h("p", { class: "lnb-ex-acts" }, inGrid(result.outcome, { branch, version })),
-      ),
+    this.showSection(
+      `rows for which ${name} fails`,
+      sampleOf(result) ?? h("p", {}, "No row fails."),
+      h("p", { class: "lnb-ex-acts" }, this.gridButton(result.outcome, { branch, version })),
     );
-    out.scrollIntoView({ block: "nearest" });
   }
 
-  /** @param {Lnb.Json} result */
-  function sampleOf({ sample, outcome }) {
-    if (!sample) return null;
-    const shown = sample.rows.length;
-    const words =
-      outcome.rows > shown
-        ? `the first ${count(shown)} of ${plural(outcome.rows, "row")} that fail`
-        : `${plural(shown, "row")} that fail${shown === 1 ? "s" : ""}`;
-    return sampleTable({ label: words, sign: "✗", ...sample });
+  /** @param {string} label @param {...Lnb.Child} content */
+  showSection(label, ...content) {
+    show(this.out, h("section", { class: "lnb-ex-bisect", "aria-label": label }, ...content));
+    this.out.scrollIntoView({ block: "nearest" });
   }
 
   /** @param {Lnb.Json} outcome @param {Lnb.Place} place */
-  function inGrid(outcome, place) {
+  gridButton(outcome, place) {
+    const { ctx } = this;
     if (!outcome?.filter || !ctx.has("rows")) return null;
     return button("Filter the grid for them", () => {
       const { branch, version } = ctx.screen();
@@ -324,169 +276,55 @@ export function mountExpectations(el, ctx) {
   }
 
   /** @param {string} type @param {Lnb.Args} args @param {string} words */
-  async function write(type, args, words) {
-    const { branch } = ctx.screen();
-    const result = await longAction(ctx, progress, {
+  async write(type, args, words) {
+    const { ctx } = this;
+    const result = await longAction(ctx, this.progress, {
       type,
-      args: { branch, ...args },
+      args: { branch: ctx.screen().branch, ...args },
       words,
-      again: load,
+      again: () => this.load(),
     });
     if (!result) return false;
-    show(status, `✓ ${result.words}`);
+    show(this.status, `✓ ${result.words}`);
     ctx.announce(result.words);
     ctx.code(result.code);
     ctx.travel({ branch: result.branch, version: result.version });
     return true;
   }
+}
 
-  function addForm() {
-    const kind = h(
-      "select",
-      {
-        class: "lnb-input",
-        "aria-label": "kind of expectation",
-        on: { change: () => fields(), keydown: (event) => event.stopPropagation() },
-      },
-      Object.entries(KINDS).map(([value, [words]]) => h("option", { value }, words)),
-    );
-    const boxes = h("span", { class: "lnb-ex-boxes" });
-    const name = box("name", "name (optional)", "");
-    const note = h("p", { class: "lnb-ex-told", "aria-live": "polite" });
-    const acts = h("span", {});
-    const names = h("datalist", { id: `${uid}-columns` });
-    const request = ctx.kernel.line();
-    /** @type {Map<string, HTMLInputElement>} */
-    const inputs = new Map();
+/** @param {Lnb.Json} result */
+function sampleOf({ sample, outcome }) {
+  if (!sample) return null;
+  const shown = sample.rows.length;
+  const label =
+    outcome.rows > shown
+      ? `the first ${count(shown)} of ${plural(outcome.rows, "row")} that fail`
+      : `${plural(shown, "row")} that fail${shown === 1 ? "s" : ""}`;
+  return sampleTable({ label, sign: "✗", ...sample });
+}
 
-    /**
-     * @param {string} field @param {string} label @param {string} value @param {string} [of]
-     * @returns {HTMLInputElement}
-     */
-    function box(field, label, value, of = "text") {
-      return h("input", {
-        class: `lnb-input lnb-ex-${field}`,
-        "aria-label": label,
-        placeholder: label,
-        value,
-        spellcheck: "false",
-        autocomplete: "off",
-        list: of.startsWith("column") ? `${uid}-columns` : null,
-        inputmode: of === "number" ? "decimal" : null,
-        on: { input: check, keydown: onKey },
-      });
-    }
-
-    function fields() {
-      inputs.clear();
-      const [, ...fields] = KINDS[kind.value];
-      for (const [field, label, of] of fields)
-        inputs.set(
-          field,
-          box(field, label, kind.value === "drift" ? (FIRST[field] ?? "") : "", of),
-        );
-      show(boxes, [...inputs.values()]);
-      check();
-    }
-
-    /** What was typed, as the kernel reads it. A number that is none is sent as it is. */
-    function values() {
-      /** @type {Record<string, string | number | string[]>} */
-      const settings = {};
-      const [, ...fields] = KINDS[kind.value];
-      for (const [field, , of] of fields) {
-        const text = inputs.get(field)?.value.trim() ?? "";
-        if (of === "columns") settings[field] = text.split(",").map((name) => name.trim());
-        else if (of !== "number") settings[field] = text;
-        else if (text) settings[field] = Number.isFinite(Number(text)) ? Number(text) : text;
-      }
-      return settings;
-    }
-
-    const filled = () => [...inputs.values()].some((input) => input.value.trim());
-
-    function check() {
-      if (!filled()) {
-        offerAdd("", true);
-        return;
-      }
-      request(
-        "checks.form",
-        { branch: ctx.screen().branch, kind: kind.value, fields: values(), name: name.value },
-        ({ result }) => {
-          offerAdd(result.problem, Boolean(result.problem));
-          if (result.code) ctx.code(result.code);
-        },
-        (error) => show(note, ctx.problem(/** @type {Lnb.Failure} */ (error))),
-      );
-    }
-
-    /** @param {string} words @param {boolean} refused */
-    function offerAdd(words, refused) {
-      show(note, words);
-      show(acts, guard.button("Add", add, { refused }));
-    }
-
-    async function add() {
-      const args = { kind: kind.value, fields: values(), name: name.value };
-      if (!(await write("checks.add", args, "Adding…"))) return;
-      name.value = "";
-      fields();
-    }
-
-    /** @param {KeyboardEvent} event */
-    function onKey(event) {
-      event.stopPropagation();
-      if (event.key !== "Enter") return;
-      const ready = /** @type {HTMLButtonElement | null} */ (acts.querySelector("button"));
-      ready?.click();
-    }
-
-    fields();
-    return {
-      element: h(
-        "div",
-        { class: "lnb-ex-form", role: "group", "aria-label": "new expectation" },
-        h("span", {}, "Expect"),
-        kind,
-        boxes,
-        name,
-        acts,
-        names,
-        note,
-      ),
-      /** @param {Lnb.Json[]} columns */
-      offer(columns) {
-        show(
-          names,
-          columns.map((column) =>
-            h("option", { value: column.name }, `${column.label}: ${column.type}`),
-          ),
-        );
-      },
-    };
-  }
-
-  ctx.onClose(
-    ctx.kernel.onState((now) => {
-      if (now === "static")
-        show(status, "Expectations are evaluated by the kernel. Run the cell to see them.");
-    }),
+/** The versions that a binary search looked at. @param {Lnb.Json[]} trials */
+function triedList(trials) {
+  const items = trials.map(({ holds, version, operation, message }) =>
+    h(
+      "li",
+      {},
+      `${holds === null ? "?" : holds ? "✓" : "✗"} version ${version} `,
+      h("small", {}, [operation, message].filter(Boolean).join(" · ")),
+    ),
   );
-  ctx.onScreen(
-    (_screen, patched) => {
-      if (!patched) load();
-    },
-    ["card", "news"],
+  return h(
+    "details",
+    {},
+    h("summary", {}, `${plural(trials.length, "version")} checked`),
+    h("ul", { class: "lnb-ex-tried" }, items),
   );
-  return {
-    /** @param {{bisect?: number}} target */
-    open({ bisect: bad }) {
-      if (bad === undefined) return;
-      if (state) firstBad(bad);
-      else outcomeAsked = bad;
-    },
-  };
+}
+
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
+export function mountExpectations(el, ctx) {
+  return new Expectations(el, ctx);
 }
 
 export default widget(mountExpectations, "expectations");

@@ -29,7 +29,6 @@ export class GridEdits {
   /** @type {Editor | null} loaded with the first edit */
   editor = null;
   isOn = false;
-  tried = false;
   turn = 0;
   bar = h("div", { class: "lnb-edit-bar", hidden: true });
   last = { first: 0, last: 0 };
@@ -150,7 +149,7 @@ export class GridEdits {
     this.bar.hidden = false;
     try {
       if (!this.editor) {
-        const views = await loadViews(this.ctx.kernel, "editing/row_editor.js", this.tried);
+        const views = await loadViews(this.ctx.kernel, "editing/row_editor.js");
         const mount = /** @type {(...args: unknown[]) => Editor} */ (views.mount);
         this.editor = mount(this.bar, this.ctx, this);
         await this.refresh();
@@ -158,7 +157,6 @@ export class GridEdits {
       await this.editor.enter();
       if (!quiet) this.grid.element.focus({ preventScroll: true });
     } catch (error) {
-      this.tried = true;
       this.editor = null;
       this.leave();
       this.fail(/** @type {Lnb.Failure} */ (error));

@@ -2,7 +2,7 @@
 // checked. They are asked for in the background, those in sight first, in small steps that can be
 // cancelled.
 
-import { count, h, plural, show } from "../js/dom.js";
+import { count, h, button as makeButton, plural, show } from "../js/dom.js";
 
 const STEP = 16; // versions of one request
 const START_MS = 400; // the first screen is painted before
@@ -138,7 +138,7 @@ export function checkMarks(ctx, mapNow, repaint) {
 
   /** @param {string} words @param {() => void} act @param {{kind?: string, title?: string}} how */
   const button = (words, act, { kind = "", title }) =>
-    h("button", { class: `lnb-button${kind}`, type: "button", title, on: { click: act } }, words);
+    makeButton(words, act, { class: `lnb-button${kind}`, title });
 
   function cancel() {
     stopped = true;

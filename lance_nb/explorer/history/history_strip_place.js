@@ -27,7 +27,7 @@ export function historyStripPlace(ctx, link) {
   async function load() {
     state = "loading";
     try {
-      const views = await loadViews(ctx.kernel, "history/history_strip.js", false);
+      const views = await loadViews(ctx.kernel, "history/history_strip.js");
       const mount = /** @type {(...args: unknown[]) => {paint: () => void}} */ (views.mount);
       strip = mount(element, ctx, link);
       state = "here";

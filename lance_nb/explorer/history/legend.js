@@ -1,6 +1,6 @@
 // What the signs of the timeline and of the grid mean.
 
-import { h } from "../js/dom.js";
+import { button, h } from "../js/dom.js";
 import { lookOfOperation, OPERATION_WORDS } from "../js/operations.js";
 
 /** @type {[sign: string, words: string][]} */
@@ -18,15 +18,10 @@ const SIGNS = [
 
 /** @param {Lnb.Context} ctx @returns {HTMLElement} */
 export function legendButton(ctx) {
-  return h(
-    "button",
-    {
-      class: "lnb-button lnb-tl-tool",
-      type: "button",
-      title: "what the signs and colours mean",
-      on: { click: () => ctx.detail.show({ title: "Legend", content: legend(), focus: true }) },
-    },
+  return button(
     "Legend",
+    () => ctx.detail.show({ title: "Legend", content: legend(), focus: true }),
+    { class: "lnb-button lnb-tl-tool", title: "what the signs and colours mean" },
   );
 }
 

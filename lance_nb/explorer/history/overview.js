@@ -1,6 +1,6 @@
 // The header: name, where the view stands, the figures, a box to go elsewhere, the lock, the meter.
 
-import { bytes, count, h, plural, setText, show } from "../js/dom.js";
+import { button, bytes, count, h, plural, setText, show } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { lockButton } from "../js/lock_button.js";
 import { widget } from "../js/view.js";
@@ -142,14 +142,10 @@ function lost({ lost: words, way }, ctx) {
   return [
     badge,
     way
-      ? h(
-          "button",
-          {
-            class: "lnb-button lnb-news",
-            type: "button",
-            on: { click: () => ctx.travel({ branch: way.branch, version: way.version }) },
-          },
+      ? button(
           `Go to ${way.label}`,
+          () => ctx.travel({ branch: way.branch, version: way.version }),
+          { class: "lnb-button lnb-news" },
         )
       : null,
   ];

@@ -1,7 +1,7 @@
 // Plays the history: travels from version to version until the newest, or until somebody
 // interferes. A version stays until the views have read what they show of it.
 
-import { h } from "../js/dom.js";
+import { button as makeButton } from "../js/dom.js";
 
 const FRAME_MS = 450;
 const LOOK_MS = 100;
@@ -11,18 +11,12 @@ const MOST_WAIT_MS = 20000; // work that goes on longer, such as a write, does n
  * @param {Lnb.Context} ctx @param {() => Lnb.LaneMap|null} mapNow @param {HTMLElement} plane
  */
 export function playButton(ctx, mapNow, plane) {
-  const button = h(
-    "button",
-    {
-      class: "lnb-button lnb-tl-play",
-      type: "button",
-      "aria-pressed": "false",
-      title: "play the history of this branch",
-      "aria-label": "play the history",
-      on: { click: () => (playing ? stop() : start()) },
-    },
-    "▶",
-  );
+  const button = makeButton("▶", () => (playing ? stop() : start()), {
+    class: "lnb-button lnb-tl-play",
+    "aria-pressed": "false",
+    title: "play the history of this branch",
+    "aria-label": "play the history",
+  });
   let playing = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;

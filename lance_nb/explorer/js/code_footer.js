@@ -1,6 +1,6 @@
 // The line that does the same as the present state, in Python and as a magic.
 
-import { copyText, h, setText } from "./dom.js";
+import { button, copyText, h, setText } from "./dom.js";
 
 /**
  * @param {HTMLElement} el @param {Lnb.Context} ctx
@@ -10,31 +10,20 @@ export function codeFooter(el, ctx, lines) {
   let language = "python";
   const code = h("code", { class: "lnb-code-line" });
   const choices = ["python", "magic"].map((name) =>
-    h(
-      "button",
-      { class: "lnb-choice", type: "button", on: { click: () => choose(name) } },
-      name === "python" ? "Python" : "%lance",
-    ),
+    button(name === "python" ? "Python" : "%lance", () => choose(name), { class: "lnb-choice" }),
   );
-  const copy = h(
-    "button",
-    {
-      class: "lnb-button",
-      type: "button",
-      title: "copy this line",
-      on: {
-        click: async () => {
-          const done = await copyText(code.textContent ?? "");
-          copy.textContent = done ? "Copied" : "Press Ctrl+C";
-          if (!done) getSelection()?.selectAllChildren(code);
-          ctx.announce(copy.textContent ?? "");
-          setTimeout(() => {
-            copy.textContent = "Copy";
-          }, 1200);
-        },
-      },
-    },
+  const copy = button(
     "Copy",
+    async () => {
+      const done = await copyText(code.textContent ?? "");
+      copy.textContent = done ? "Copied" : "Press Ctrl+C";
+      if (!done) getSelection()?.selectAllChildren(code);
+      ctx.announce(copy.textContent ?? "");
+      setTimeout(() => {
+        copy.textContent = "Copy";
+      }, 1200);
+    },
+    { title: "copy this line" },
   );
   el.append(
     h(

@@ -137,6 +137,34 @@ export function onResize(element, work) {
 }
 
 /**
+ * Set place and size in pixels; what is left out stays.
+ * @param {HTMLElement | SVGElement} element
+ * @param {{left?: number, top?: number, width?: number, height?: number}} box
+ */
+export function setBox(element, { left, top, width, height }) {
+  for (const [name, value] of Object.entries({ left, top, width, height }))
+    if (value !== undefined) element.style.setProperty(name, `${value}px`);
+}
+
+/**
+ * A table of rows of cells, which are `th` or `td`.
+ * @param {Lnb.Child[]} head texts of the columns, or `th` elements @param {Lnb.Child[][]} rows
+ * @param {Lnb.Props} [props]
+ */
+export function table(head, rows, props = {}) {
+  const titles = head.map((title) =>
+    title instanceof Element ? title : h("th", { scope: "col" }, title),
+  );
+  const body = rows.map((row) => h("tr", {}, row));
+  return h(
+    "table",
+    { class: "lnb-table", ...props },
+    h("thead", {}, h("tr", {}, titles)),
+    h("tbody", {}, body),
+  );
+}
+
+/**
  * Copy to the clipboard, also where the clipboard API is not allowed (plain http).
  * @param {string} text
  */

@@ -1,6 +1,6 @@
 // An error, readable: what happened, where, what to do.
 
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 
 /**
  * @param {Lnb.Card} card with `retry` there is a button for it @param {...Lnb.Child} extra
@@ -21,12 +21,7 @@ export function errorCard(card, ...extra) {
       h("p", { class: "lnb-error-hint" }, card.hint),
     ),
     h("span", { class: "lnb-error-kind" }, calm ? "" : card.kind),
-    card.retry &&
-      h(
-        "button",
-        { class: "lnb-button lnb-error-retry", type: "button", on: { click: card.retry } },
-        "Try again",
-      ),
+    card.retry && button("Try again", card.retry, { class: "lnb-button lnb-error-retry" }),
     ...extra,
   );
 }

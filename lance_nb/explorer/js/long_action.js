@@ -1,6 +1,6 @@
 // One long action in its place: how far it is, how to end it, and what went wrong.
 
-import { count, h, show } from "./dom.js";
+import { button, count, h, show } from "./dom.js";
 
 /**
  * Ask, showing progress in `place`. Resolves to the result, or to null when it failed: then the
@@ -30,11 +30,7 @@ export async function longAction(
       { class: "lnb-la" },
       bar,
       label,
-      h(
-        "button",
-        { class: "lnb-button", type: "button", on: { click: () => running.cancel() } },
-        "Cancel",
-      ),
+      button("Cancel", () => running.cancel()),
     ),
   );
   try {
@@ -42,12 +38,7 @@ export async function longAction(
     show(place);
     return result;
   } catch (error) {
-    show(
-      place,
-      ctx.problem(/** @type {Error} */ (error)),
-      again &&
-        h("button", { class: "lnb-button", type: "button", on: { click: again } }, "Refresh"),
-    );
+    show(place, ctx.problem(error), again && button("Refresh", again));
     return null;
   }
 }

@@ -3,8 +3,8 @@
 // there.
 
 import { atOnce, h, show } from "./dom.js";
+import { pageCode } from "./loader.js";
 import { placeLabel } from "./version_range.js";
-import { placeOf } from "./view_place.js";
 
 let instances = 0;
 
@@ -145,7 +145,7 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     panel.setAttribute("aria-busy", "true");
     show(panel, h("p", { class: "lnb-loading" }, "Loading…"));
     try {
-      const views = await loadViews(ctx.kernel, /** @type {string} */ (tab.entry), view.failed);
+      const views = await loadViews(ctx.kernel, /** @type {string} */ (tab.entry));
       tab.mount = views.mount;
       view.failed = false;
     } catch (error) {
@@ -194,17 +194,10 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
   };
 }
 
-export const LONGEST_MS = 20000; // between the kernel's answer and the arrival of the module
-
 const NO_KERNEL = {
   title: "This tab needs a kernel",
   message: "It is read when it is opened for the first time, and no kernel is connected.",
   hint: "Run the cell to see it.",
-};
-const NO_MODULE = {
-  title: "This tab was not loaded",
-  message: "The kernel sent its views, but they did not arrive in this page.",
-  hint: "Try again. If that does not help, run the cell again.",
 };
 
 /** @param {{title: string, message: string, hint: string}} card @returns {Lnb.Failure} */
@@ -228,12 +221,9 @@ export function holdViews(entry, views) {
  * Load the views of a module. Rejects with an error that carries an error card.
  * @param {Lnb.Kernel} kernel
  * @param {string} entry
- * @param {boolean} again whether this was tried before
  * @returns {Promise<Views>}
  */
-export async function loadViews(kernel, entry, again) {
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
+export async function loadViews(kernel, entry) {
   let forget = () => {};
   const views = held.get(entry);
   if (views) return views;
@@ -244,14 +234,12 @@ export async function loadViews(kernel, entry, again) {
     });
   });
   try {
-    const request = kernel.ask("views.load", { entry, again });
-    const { result } = await Promise.race([request, failed]);
-    const late = new Promise((_resolve, reject) => {
-      timer = setTimeout(() => reject(failure(NO_MODULE)), LONGEST_MS);
-    });
-    return await Promise.race([placeOf(result.key).views, failed, late]);
+    const { result } = await Promise.race([kernel.ask("views.load", { entry }), failed]);
+    pageCode(result.key).add(result);
+    const { default: loaded } = await pageCode(result.key).load(entry);
+    holdViews(entry, loaded);
+    return loaded;
   } finally {
-    clearTimeout(timer);
     forget();
   }
 }

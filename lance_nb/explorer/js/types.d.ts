@@ -1,9 +1,6 @@
 // Types that several modules share: what the kernel sends (see the models of lance_nb/explorer) and
 // what views get. They are for tests/js and editors only; nothing of this reaches a browser.
 
-// The linked views, see assets.py: a widget, or a function that makes one of shared modules.
-declare const VIEWS: Lnb.Widget & ((modules: Lnb.Modules) => Lnb.Widget);
-
 declare namespace Lnb {
   /** JSON of the kernel: its shape is that of the request or trait, see the handlers in Python. */
   // biome-ignore lint/suspicious/noExplicitAny: the one place where values come from outside
@@ -36,10 +33,7 @@ declare namespace Lnb {
   interface Widget {
     render(of: { model: Model; el: HTMLElement }): unknown;
     mount?: Mount;
-    /** Modules that views loaded later share. */
-    modules?: Modules;
   }
-  type Modules = Record<string, object> | undefined;
   type Mount = (element: HTMLElement, context: Context) => unknown;
 
   type Buffer = DataView | ArrayBuffer;

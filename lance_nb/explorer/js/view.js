@@ -193,15 +193,8 @@ function detailBelow(root) {
 /** @param {unknown} error @returns {Lnb.Card} */
 function cardOf(error) {
   const { card, message } = /** @type {Lnb.Failure} */ (error);
-  return (
-    card ?? {
-      title: "The kernel cannot be reached",
-      message,
-      where: "",
-      hint: "Run the cell again.",
-      kind: "",
-    }
-  );
+  const hint = "Run the cell again.";
+  return card ?? { title: "The kernel cannot be reached", message, where: "", hint, kind: "" };
 }
 
 /** @param {Lnb.Failure} error @param {() => void} close */

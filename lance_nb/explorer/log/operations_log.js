@@ -1,6 +1,6 @@
 // The log: what was done from here, by whom, the same as code, and a button that undoes it.
 
-import { ageOf, h, show } from "../js/dom.js";
+import { ageOf, button, h, show } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
 import { longAction } from "../js/long_action.js";
 import { widget } from "../js/view.js";
@@ -29,7 +29,7 @@ export function mountOperationsLog(el, ctx) {
       log = result;
       paint();
     } catch (error) {
-      show(out, ctx.problem(/** @type {Lnb.Failure} */ (error), load));
+      show(out, ctx.problem(error, load));
     }
   }
 
@@ -64,16 +64,10 @@ export function mountOperationsLog(el, ctx) {
         h("strong", {}, entry.what),
         entry.version === null
           ? null
-          : h(
-              "button",
-              {
-                class: "lnb-link",
-                type: "button",
-                on: {
-                  click: () => ctx.travel({ branch: entry.branch, version: entry.version }),
-                },
-              },
+          : button(
               entry.label,
+              () => ctx.travel({ branch: entry.branch, version: entry.version }),
+              { class: "lnb-link" },
             ),
         h("small", {}, entry.who, " · ", ageOf(entry.time_ms)),
       ),
@@ -87,17 +81,11 @@ export function mountOperationsLog(el, ctx) {
         : h(
             "p",
             {},
-            h(
-              "button",
-              {
-                class: "lnb-button lnb-ol-undo",
-                type: "button",
-                disabled: locked(),
-                title: locked() ? "Open the lock first" : null,
-                on: { click: () => act(entry.id) },
-              },
-              `↶ Undo: ${undo.label}`,
-            ),
+            button(`↶ Undo: ${undo.label}`, () => act(entry.id), {
+              class: "lnb-button lnb-ol-undo",
+              disabled: locked(),
+              title: locked() ? "Open the lock first" : null,
+            }),
           ),
     );
   }

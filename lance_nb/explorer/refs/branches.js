@@ -1,6 +1,6 @@
 // Branches and tags: two lists, a card for each ref, forms with their consequences, and merging.
 
-import { count, h, plural, setText, show } from "../js/dom.js";
+import { count, h, button as makeButton, plural, setText, show } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
 import { loadViews } from "../js/tab_host.js";
 import { widget } from "../js/view.js";
@@ -18,8 +18,7 @@ export function mountBranches(el, ctx) {
   const form = h("div", { class: "lnb-br-form" });
   const numFound = h("small", { class: "lnb-br-found" });
   /** @param {string} words @param {() => void} act @param {string} [title] */
-  const button = (words, act, title) =>
-    h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
+  const button = (words, act, title) => makeButton(words, act, { title });
   const tools = { guard, done, close: () => show(form), show: open, create, merge, review };
   const list = refList(ctx, {
     open: (kind, line) => open(kind, line.name),
@@ -28,7 +27,7 @@ export function mountBranches(el, ctx) {
       paintFound(page);
       if (!merging()) ctx.code(page.code);
     },
-    failed: (error) => show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error))),
+    failed: (error) => show(problem, ctx.problem(error)),
   });
   const kinds = ["branch", "tag"].map((kind) =>
     h("button", { class: "lnb-choice", type: "button", on: { click: () => setKind(kind, "") } }),
@@ -115,7 +114,7 @@ export function mountBranches(el, ctx) {
         focus: true,
       });
     } catch (error) {
-      ctx.detail.show({ title, content: ctx.problem(/** @type {Lnb.Failure} */ (error)) });
+      ctx.detail.show({ title, content: ctx.problem(error) });
     }
   }
 
@@ -136,7 +135,7 @@ export function mountBranches(el, ctx) {
   /** The review of a branch is a view that is loaded when the first one is opened.
    * @param {import("../review/review.js").ReviewOf} of
    */
-  async function review(of, again = false) {
+  async function review(of) {
     showPage(true);
     merges.element.hidden = true;
     reviews.hidden = false;
@@ -144,14 +143,14 @@ export function mountBranches(el, ctx) {
     show(status);
     show(reviews, h("p", { class: "lnb-loading" }, "Loading…"));
     try {
-      const views = await loadViews(ctx.kernel, "review/review.js", again);
+      const views = await loadViews(ctx.kernel, "review/review.js");
       if (reviews.hidden) return;
       show(reviews);
       const mount = /** @type {(...args: unknown[]) => unknown} */ (views.mount);
       mount(reviews, ctx, { ...of, merge, close: () => showPage(false) });
     } catch (error) {
-      const retry = () => review(of, true);
-      show(reviews, ctx.problem(/** @type {Lnb.Failure} */ (error), retry));
+      const retry = () => review(of);
+      show(reviews, ctx.problem(error, retry));
     }
   }
 
@@ -166,15 +165,9 @@ export function mountBranches(el, ctx) {
       status,
       h("span", {}, `✓ ${words}`),
       away && !travel
-        ? h(
-            "button",
-            {
-              class: "lnb-link",
-              type: "button",
-              on: { click: () => ctx.travel({ branch, version }) },
-            },
-            `Go to ${place.label}`,
-          )
+        ? makeButton(`Go to ${place.label}`, () => ctx.travel({ branch, version }), {
+            class: "lnb-link",
+          })
         : null,
     );
     ctx.announce(words);

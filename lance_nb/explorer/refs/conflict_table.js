@@ -1,7 +1,7 @@
 // The cells that both sides of a merge changed: base, ours, theirs, and which of them counts. It is
 // chosen by cell, row, column or for all, or written by hand. The page holds one window of cells.
 
-import { count, h, plural, show } from "../js/dom.js";
+import { button, consume, count, h, plural, show } from "../js/dom.js";
 
 const PAGE = 60;
 const RECHECK_MS = 250;
@@ -25,226 +25,207 @@ const KEYS = { b: "base", o: "ours", t: "theirs" };
 /** @param {string | null} row @param {string | null} column */
 const keyOf = (row, column) => JSON.stringify([row, column]);
 
-/**
- * @param {Lnb.Context} ctx
- * @param {(choices: Choice[]) => void} changed called a moment after the choices have changed
- * @param {{cells: string, value: string, more?: Lnb.Args}} [requests] that read cells and check
- *   values, and what goes with them
- */
-export function conflictTable(
-  ctx,
-  changed,
-  { cells: cellsRequest, value: valueRequest, more = {} } = {
-    cells: "refs.cells",
-    value: "refs.value",
-  },
-) {
+/** Whether a choice can be applied to a line, or to any. @param {Line | Lnb.Json} line
+ * @param {string} take */
+const applies = ({ sides }, take) => !sides || sides.includes(/** @type {Side} */ (take));
+
+export class ConflictTable {
   /** @type {Map<string, Choice>} */
-  const choices = new Map();
+  choices = new Map();
   /** @type {Lnb.Json} the preview whose conflicts are shown */
-  let plan = null;
+  plan = null;
   /** @type {Line[]} */
-  let lines = [];
-  let first = 0;
+  lines = [];
+  first = 0;
   /** @type {Map<string, HTMLElement>} what is in the result of a cell that is being written */
-  const editors = new Map();
+  editors = new Map();
   /** @type {{line: number, spot: number}} the button that the tab key leads to */
-  let cursor = { line: 0, spot: 1 };
+  cursor = { line: 0, spot: 1 };
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let waiting;
-  const request = ctx.kernel.line();
-  const intro = h("p", {});
-  const wide = h("div", { class: "lnb-ct-wide" });
-  const body = h("div", {});
-  const pager = h("p", { class: "lnb-ct-pager" });
-  const element = h(
-    "section",
-    { class: "lnb-ct", "aria-label": "conflicts", on: { keydown: onKey } },
-    h("h4", { class: "lnb-ct-title" }, "Conflicts"),
-    intro,
-    wide,
-    body,
-    pager,
-  );
+  waiting = undefined;
+  intro = h("p", {});
+  wide = h("div", { class: "lnb-ct-wide" });
+  body = h("div", {});
+  pager = h("p", { class: "lnb-ct-pager" });
 
-  const titles = () => ({
-    base: `as before (${plan.base.label})`,
-    ours: plan.target.label,
-    theirs: plan.source.label,
-  });
+  /**
+   * @param {Lnb.Context} ctx
+   * @param {(choices: Choice[]) => void} changed called a moment after the choices have changed
+   * @param {{cells: string, value: string, more?: Lnb.Args}} [requests] that read cells and check
+   *   values, and what goes with them
+   */
+  constructor(ctx, changed, requests = { cells: "refs.cells", value: "refs.value" }) {
+    this.ctx = ctx;
+    this.changed = changed;
+    this.requests = requests;
+    this.line = ctx.kernel.line();
+    this.element = h(
+      "section",
+      { class: "lnb-ct", "aria-label": "conflicts", on: { keydown: (event) => this.onKey(event) } },
+      h("h4", { class: "lnb-ct-title" }, "Conflicts"),
+      this.intro,
+      this.wide,
+      this.body,
+      this.pager,
+    );
+  }
 
-  /** Whether a choice can be applied to a line, or to any. @param {Line | Lnb.Json} line
-   * @param {string} take */
-  const applies = ({ sides }, take) => !sides || sides.includes(/** @type {Side} */ (take));
+  /** Show the conflicts of a preview; the choices stay if it is of the same two versions.
+   * @param {Lnb.Json} plan */
+  put(plan) {
+    const before = this.plan;
+    this.plan = plan;
+    if (before?.source.label === plan.source.label && before.target.label === plan.target.label)
+      return;
+    this.choices.clear();
+    this.lines = [];
+    this.load(0);
+  }
+
+  /** Forget the choices: the form asks for something else. */
+  reset() {
+    clearTimeout(this.waiting);
+    this.plan = null;
+    this.choices.clear();
+    this.editors.clear();
+  }
+
+  /** @param {number} first cell of the window */
+  load(first) {
+    this.first = first;
+    this.cursor = { line: 0, spot: 1 };
+    this.editors.clear();
+    /** @type {Lnb.Done} */
+    const done = ({ result }) => {
+      this.lines = result.lines;
+      this.paint();
+    };
+    const args = { ...this.requests.more, plan: this.plan.plan, first, count: PAGE };
+    this.line(this.requests.cells, args, done, (error) => show(this.body, this.ctx.problem(error)));
+  }
+
+  titles() {
+    const { base, source, target } = this.plan;
+    return { base: `as before (${base.label})`, ours: target.label, theirs: source.label };
+  }
 
   /** The choice that counts for a line: the narrowest. @param {Line} line */
-  function chosen(line) {
+  chosen(line) {
     const { row, column } = line;
-    const cell = column === null ? undefined : choices.get(keyOf(row, column));
-    const byColumn = column === null ? undefined : choices.get(keyOf(null, column));
+    const cell = column === null ? undefined : this.choices.get(keyOf(row, column));
+    const byColumn = column === null ? undefined : this.choices.get(keyOf(null, column));
     const choice =
-      cell ?? choices.get(keyOf(row, null)) ?? byColumn ?? choices.get(keyOf(null, null));
+      cell ?? this.choices.get(keyOf(row, null)) ?? byColumn ?? this.choices.get(keyOf(null, null));
     return choice && applies(line, choice.take) ? choice : undefined;
   }
 
   /** A wider choice replaces the narrower ones that it covers. @param {Choice} choice */
-  function choose(choice) {
+  choose(choice) {
     const { row, column } = choice;
-    const key = keyOf(row, column);
-    for (const [other, choice] of choices) {
-      if (other === key) continue;
-      const covers =
-        (row === null || choice.row === row) && (column === null || choice.column === column);
-      if (covers) choices.delete(other);
+    for (const [key, other] of this.choices) {
+      const isCovered =
+        (row === null || other.row === row) && (column === null || other.column === column);
+      if (isCovered) this.choices.delete(key);
     }
-    choices.set(key, choice);
-    editors.delete(key);
-    paint();
-    clearTimeout(waiting);
-    waiting = setTimeout(() => changed([...choices.values()]), RECHECK_MS);
+    this.choices.set(keyOf(row, column), choice);
+    this.editors.delete(keyOf(row, column));
+    this.paint();
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.changed([...this.choices.values()]), RECHECK_MS);
   }
 
   /** @param {string} label @param {string | null} row @param {string | null} column */
-  function sideButtons(label, row, column) {
-    const chosen = choices.get(keyOf(row, column));
-    const words = titles();
-    const [ours, theirs] = [words.ours, words.theirs].map((label) => label.replace(/:\d+$/, ""));
-    const names = ours === theirs ? words : { ours, theirs };
+  sideButtons(label, row, column) {
+    const chosen = this.choices.get(keyOf(row, column));
+    const titles = this.titles();
+    const [ours, theirs] = [titles.ours, titles.theirs].map((title) => title.replace(/:\d+$/, ""));
+    const names = { ...(ours === theirs ? titles : { ours, theirs }), base: "base" };
     return h(
       "span",
       { class: "lnb-choices", role: "group", "aria-label": label },
-      SIDES.filter((side) => row !== null || applies(plan, side)).map((side) =>
-        h(
-          "button",
-          {
-            class: "lnb-choice",
-            type: "button",
-            "aria-pressed": String(chosen?.take === side),
-            title: `${label}: ${words[side]}`,
-            tabindex: row === null ? "0" : "-1",
-            on: { click: () => choose({ row, column, take: side }) },
-          },
-          side === "base" ? "base" : names[side],
-        ),
+      SIDES.filter((side) => row !== null || applies(this.plan, side)).map((side) =>
+        button(names[side], () => this.choose({ row, column, take: side }), {
+          class: "lnb-choice",
+          "aria-pressed": String(chosen?.take === side),
+          title: `${label}: ${titles[side]}`,
+          tabindex: row === null ? "0" : "-1",
+        }),
       ),
     );
   }
 
-  function paint() {
-    if (!plan) return;
-    const { cells } = plan;
+  paint() {
+    if (!this.plan) return;
+    const { cells, note, sides } = this.plan;
+    show(this.intro, !sides && this.advice(), note && h("span", { class: "lnb-ct-note" }, note));
+    /** @param {string} label @param {string | null} column */
+    const group = (label, column) =>
+      h("div", {}, h("b", {}, label), this.sideButtons(label, null, column));
+    show(
+      this.wide,
+      group("all conflicts", null),
+      (cells.columns.length > 1 || cells.deleted_rows) &&
+        cells.columns.map((/** @type {Lnb.Json} */ column) =>
+          group(`${column.label} (${count(column.count)})`, column.name),
+        ),
+      cells.hidden && h("small", {}, `and ${plural(cells.hidden, "more column")}`),
+    );
+    this.paintLines();
+    const last = Math.min(this.first + PAGE, cells.total);
+    const previous = () => this.load(Math.max(0, this.first - PAGE));
+    const next = () => this.load(this.first + PAGE);
+    show(
+      this.pager,
+      cells.total > PAGE && [
+        button("Previous", previous, { disabled: this.first === 0 }),
+        h("span", {}, `cells ${count(this.first + 1)} to ${count(last)} of ${count(cells.total)}`),
+        button("Next", next, { disabled: last >= cells.total }),
+      ],
+    );
+  }
+
+  advice() {
+    const { cells, source, target } = this.plan;
     const deleted = cells.deleted_rows
       ? `, ${plural(cells.deleted_rows, "row")} of them deleted on one side`
       : "";
-    const rows = plural(cells.rows, "row");
-    const [ours, theirs] = [plan.target.label, plan.source.label];
-    show(
-      intro,
-      plan.sides
-        ? null
-        : `Both sides changed ${plural(cells.total, "cell")} in ${rows}${deleted}. ` +
-            `Choose what counts: ${ours} is kept, ${theirs} is taken, or the value stays as ` +
-            "before. Narrower choices count before wider ones. ",
-      plan.note ? h("span", { class: "lnb-ct-note" }, plan.note) : null,
-    );
-    /** @param {string} words @param {string | null} column */
-    const group = (words, column) =>
-      h("div", {}, h("b", {}, words), sideButtons(words, null, column));
-    show(
-      wide,
-      group("all conflicts", null),
-      cells.columns.length > 1 || cells.deleted_rows
-        ? cells.columns.map((/** @type {Lnb.Json} */ column) =>
-            group(`${column.label} (${count(column.count)})`, column.name),
-          )
-        : null,
-      cells.hidden ? h("small", {}, `and ${plural(cells.hidden, "more column")}`) : null,
-    );
-    paintLines();
-    const last = Math.min(first + PAGE, cells.total);
-    /** @param {string} words @param {number} to @param {boolean} off */
-    const turn = (words, to, off) =>
-      h(
-        "button",
-        { class: "lnb-button", type: "button", disabled: off, on: { click: () => load(to) } },
-        words,
-      );
-    show(
-      pager,
-      cells.total > PAGE
-        ? [
-            turn("Previous", Math.max(0, first - PAGE), first === 0),
-            h("span", {}, `cells ${count(first + 1)} to ${count(last)} of ${count(cells.total)}`),
-            turn("Next", first + PAGE, last >= cells.total),
-          ]
-        : null,
+    const changed = `${plural(cells.total, "cell")} in ${plural(cells.rows, "row")}${deleted}`;
+    return (
+      `Both sides changed ${changed}. ` +
+      `Choose what counts: ${target.label} is kept, ${source.label} is taken, or the value stays ` +
+      "as before. Narrower choices count before wider ones. "
     );
   }
 
-  function paintLines() {
-    const words = titles();
-    const active = /** @type {HTMLElement | null} */ (body.ownerDocument.activeElement);
-    const focused = body.contains(active);
-    const head = [plan.cells.key, "column", words.base, words.ours, words.theirs, "result"];
+  paintLines() {
+    const titles = this.titles();
+    const active = /** @type {HTMLElement | null} */ (this.body.ownerDocument.activeElement);
+    const focused = this.body.contains(active);
+    const head = [this.plan.cells.key, "column", titles.base, titles.ours, titles.theirs, "result"];
+    const title = (/** @type {string} */ text) =>
+      h("th", { scope: "col", role: "columnheader" }, text);
     const table = h(
       "table",
       { class: "lnb-table lnb-ct-table", role: "grid", "aria-label": "cells in conflict" },
-      h(
-        "thead",
-        { role: "rowgroup" },
-        h(
-          "tr",
-          { role: "row" },
-          head.map((title) => h("th", { scope: "col", role: "columnheader" }, title)),
-        ),
-      ),
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head.map(title))),
       h(
         "tbody",
         { role: "rowgroup" },
-        lines.map((line, index) => lineRow(line, index)),
+        this.lines.map((line, index) => this.lineRow(line, index)),
       ),
     );
-    show(body, h("div", { class: "lnb-ct-scroll" }, table));
+    show(this.body, h("div", { class: "lnb-ct-scroll" }, table));
     if (!focused) return;
     // The same box stands in the new table while its value is being typed.
-    if (active && body.contains(active)) active.focus({ preventScroll: true });
-    else focusSpot();
+    if (active && this.body.contains(active)) active.focus({ preventScroll: true });
+    else this.focusSpot();
   }
 
   /** @param {Line} line @param {number} index */
-  function lineRow(line, index) {
-    const taken = chosen(line);
-    const isFirst = !index || lines[index - 1].row !== line.row;
-    const isMany = line.column !== null && (lines[index + 1]?.row === line.row || !isFirst);
-    const spots = SIDES.map((side, spot) => {
-      const sideCell = line[side];
-      const isTaken = taken?.take === side;
-      const absent = side === "base" ? "absent" : "deleted";
-      const words = sideCell ? (sideCell.text ?? "null") : absent;
-      return h(
-        "td",
-        { role: "gridcell", class: isTaken ? "lnb-ct-taken" : null },
-        h(
-          "button",
-          {
-            class: `lnb-ct-side${sideCell && sideCell.text !== null ? "" : " lnb-faint"}`,
-            type: "button",
-            "aria-pressed": String(isTaken),
-            tabindex: tabOf(index, spot),
-            title: applies(line, side) ? words : `${words}: cannot be applied to this row`,
-            "aria-disabled": applies(line, side) ? null : "true",
-            on: {
-              click: () => {
-                if (applies(line, side)) choose({ row: line.row, column: line.column, take: side });
-              },
-              focus: () => rove(index, spot),
-            },
-          },
-          isTaken ? h("i", { "aria-hidden": "true" }, "✓ ") : null,
-          words,
-        ),
-      );
-    });
+  lineRow(line, index) {
+    const choice = this.chosen(line);
+    const isFirst = !index || this.lines[index - 1].row !== line.row;
+    const isMany = line.column !== null && (this.lines[index + 1]?.row === line.row || !isFirst);
     return h(
       "tr",
       { role: "row", class: isFirst ? "lnb-ct-first" : null },
@@ -252,55 +233,69 @@ export function conflictTable(
         "th",
         { scope: "row", role: "rowheader" },
         isFirst ? line.label : "",
-        isFirst && isMany ? sideButtons(`row ${line.label}`, line.row, null) : null,
+        isFirst && isMany ? this.sideButtons(`row ${line.label}`, line.row, null) : null,
       ),
       h("td", { role: "gridcell" }, line.name ?? "whole row"),
-      spots,
-      h("td", { role: "gridcell" }, result(line, index, taken)),
+      SIDES.map((side, spot) => this.sideCell(line, side, choice, { line: index, spot })),
+      h("td", { role: "gridcell" }, this.result(line, index, choice)),
     );
   }
 
-  /** @param {Line} line @param {number} index @param {Choice | undefined} taken */
-  function result(line, index, taken) {
-    const editor = editors.get(keyOf(line.row, line.column));
+  /**
+   * @param {Line} line @param {Side} side @param {Choice | undefined} choice
+   * @param {{line: number, spot: number}} place
+   */
+  sideCell(line, side, choice, place) {
+    const value = line[side];
+    const isTaken = choice?.take === side;
+    const canTake = applies(line, side);
+    const text = value ? (value.text ?? "null") : side === "base" ? "absent" : "deleted";
+    const take = () => canTake && this.choose({ row: line.row, column: line.column, take: side });
+    const look = {
+      class: `lnb-ct-side${value && value.text !== null ? "" : " lnb-faint"}`,
+      type: "button",
+      "aria-pressed": String(isTaken),
+      tabindex: this.tabOf(place.line, place.spot),
+      title: canTake ? text : `${text}: cannot be applied to this row`,
+      "aria-disabled": canTake ? null : "true",
+      on: { click: take, focus: () => this.rove(place.line, place.spot) },
+    };
+    return h(
+      "td",
+      { role: "gridcell", class: isTaken ? "lnb-ct-taken" : null },
+      h("button", look, isTaken && h("i", { "aria-hidden": "true" }, "✓ "), text),
+    );
+  }
+
+  /** @param {Line} line @param {number} index @param {Choice | undefined} choice */
+  result(line, index, choice) {
+    const editor = this.editors.get(keyOf(line.row, line.column));
     if (editor) return editor;
     const place = h("span", { class: "lnb-ct-result" });
-    const words = titles();
-    const shown = !taken
-      ? h("em", { class: "lnb-ct-open" }, "to choose")
-      : taken.take === "value"
-        ? h("b", {}, `✎ ${taken.shown ?? "null"}`)
-        : words[/** @type {Side} */ (taken.take)];
-    show(
-      place,
-      shown,
-      line.column === null
-        ? null
-        : h(
-            "button",
-            {
-              class: "lnb-link",
-              type: "button",
-              tabindex: tabOf(index, 3),
-              "aria-label": `write a value for ${line.name} of row ${line.label}`,
-              on: { click: () => edit(line, place), focus: () => rove(index, 3) },
-            },
-            "Write…",
-          ),
-    );
+    let shown = h("em", { class: "lnb-ct-open" }, "to choose");
+    if (choice?.take === "value") shown = h("b", {}, `✎ ${choice.shown ?? "null"}`);
+    else if (choice) shown = this.titles()[/** @type {Side} */ (choice.take)];
+    const look = {
+      class: "lnb-link",
+      tabindex: this.tabOf(index, 3),
+      "aria-label": `write a value for ${line.name} of row ${line.label}`,
+      on: { click: () => this.edit(line, place), focus: () => this.rove(index, 3) },
+    };
+    show(place, shown, line.column !== null && h("button", { type: "button", ...look }, "Write…"));
     return place;
   }
 
   /** @param {Line} line @param {HTMLElement} place */
-  function edit(line, place) {
-    editors.set(keyOf(line.row, line.column), place);
+  edit(line, place) {
+    this.editors.set(keyOf(line.row, line.column), place);
     const close = () => {
-      editors.delete(keyOf(line.row, line.column));
-      paint();
+      this.editors.delete(keyOf(line.row, line.column));
+      this.paint();
     };
-    const now = chosen(line);
-    const side = now && now.take !== "value" ? line[/** @type {Side} */ (now.take)] : line.ours;
-    const start = now?.take === "value" ? now.value : side?.text;
+    const choice = this.chosen(line);
+    const side =
+      choice && choice.take !== "value" ? line[/** @type {Side} */ (choice.take)] : line.ours;
+    const start = choice?.take === "value" ? choice.value : side?.text;
     const problem = h("small", { class: "lnb-cq-stop", role: "alert" });
     /** @type {HTMLInputElement} */
     const box = h("input", {
@@ -311,20 +306,18 @@ export function conflictTable(
     });
     /** @param {string | null} text */
     const set = async (text) => {
-      const args = { ...more, plan: plan.plan, column: line.column, text };
+      const { row, column } = line;
+      const args = { ...this.requests.more, plan: this.plan.plan, column, text };
       try {
-        const { result: found } = await ctx.kernel.ask(valueRequest, args);
-        if (!found.problem) {
-          const { row, column } = line;
-          return choose({ row, column, take: "value", value: text, shown: found.shown });
-        }
-        problem.textContent = found.problem;
+        const { result } = await this.ctx.kernel.ask(this.requests.value, args);
+        if (!result.problem)
+          return this.choose({ row, column, take: "value", value: text, shown: result.shown });
+        problem.textContent = result.problem;
         box.setAttribute("aria-invalid", "true");
         box.focus();
       } catch (error) {
-        show(place, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+        show(place, this.ctx.problem(error));
       }
-      return undefined;
     };
     box.addEventListener("keydown", (event) => {
       event.stopPropagation();
@@ -333,9 +326,6 @@ export function conflictTable(
       event.preventDefault();
       if (event.key === "Enter") set(box.value);
     });
-    /** @param {string} words @param {() => void} act */
-    const button = (words, act) =>
-      h("button", { class: "lnb-button", type: "button", on: { click: act } }, words);
     show(
       place,
       box,
@@ -348,34 +338,34 @@ export function conflictTable(
     box.select();
   }
 
-  // --- keyboard ---------------------------------------------------------------------------------
+  /** @param {number} line @param {number} spot */
+  tabOf(line, spot) {
+    return line === this.cursor.line && spot === this.cursor.spot ? "0" : "-1";
+  }
 
   /** @param {number} line @param {number} spot */
-  const tabOf = (line, spot) => (line === cursor.line && spot === cursor.spot ? "0" : "-1");
-
-  /** @param {number} line @param {number} spot */
-  function spotAt(line, spot) {
-    const row = body.querySelectorAll("tbody tr")[line];
+  spotAt(line, spot) {
+    const row = this.body.querySelectorAll("tbody tr")[line];
     const buttons = row?.querySelectorAll(".lnb-ct-side, .lnb-link") ?? [];
     return /** @type {HTMLElement | undefined} */ (buttons[Math.min(spot, buttons.length - 1)]);
   }
 
   /** @param {number} line @param {number} spot */
-  function rove(line, spot) {
-    spotAt(cursor.line, cursor.spot)?.setAttribute("tabindex", "-1");
-    cursor = { line, spot };
-    spotAt(line, spot)?.setAttribute("tabindex", "0");
+  rove(line, spot) {
+    this.spotAt(this.cursor.line, this.cursor.spot)?.setAttribute("tabindex", "-1");
+    this.cursor = { line, spot };
+    this.spotAt(line, spot)?.setAttribute("tabindex", "0");
   }
 
-  function focusSpot() {
-    spotAt(cursor.line, cursor.spot)?.focus({ preventScroll: true });
+  focusSpot() {
+    this.spotAt(this.cursor.line, this.cursor.spot)?.focus({ preventScroll: true });
   }
 
   /** @param {KeyboardEvent} event */
-  function onKey(event) {
+  onKey(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const target = /** @type {Element} */ (event.target);
-    if (!target.closest(".lnb-ct-table") || !lines[cursor.line]) return;
+    if (!target.closest(".lnb-ct-table") || !this.lines[this.cursor.line]) return;
     /** @type {Record<string, [number, number] | undefined>} */
     const moves = {
       ArrowDown: [1, 0],
@@ -387,57 +377,16 @@ export function conflictTable(
     };
     const move = moves[event.key];
     const side = KEYS[event.key];
-    const line = lines[cursor.line];
+    const line = this.lines[this.cursor.line];
     if (move) {
-      const to = Math.max(0, Math.min(lines.length - 1, cursor.line + move[0]));
-      rove(to, Math.max(0, Math.min(3, cursor.spot + move[1])));
-      const spot = spotAt(cursor.line, cursor.spot);
-      spot?.focus();
+      const next = Math.max(0, Math.min(this.lines.length - 1, this.cursor.line + move[0]));
+      this.rove(next, Math.max(0, Math.min(3, this.cursor.spot + move[1])));
+      this.spotAt(this.cursor.line, this.cursor.spot)?.focus();
     } else if (side && applies(line, side)) {
-      choose({ row: line.row, column: line.column, take: side });
+      this.choose({ row: line.row, column: line.column, take: side });
     } else if (event.key === "e" && line.column !== null) {
-      /** @type {HTMLElement | undefined} */ (spotAt(cursor.line, 3))?.click();
+      /** @type {HTMLElement | undefined} */ (this.spotAt(this.cursor.line, 3))?.click();
     } else return;
-    event.preventDefault();
-    event.stopPropagation();
+    consume(event);
   }
-
-  // --- loading ----------------------------------------------------------------------------------
-
-  /** @param {number} from */
-  function load(from) {
-    first = from;
-    cursor = { line: 0, spot: 1 };
-    editors.clear();
-    request(
-      cellsRequest,
-      { ...more, plan: plan.plan, first, count: PAGE },
-      ({ result: found }) => {
-        lines = found.lines;
-        paint();
-      },
-      (error) => show(body, ctx.problem(/** @type {Lnb.Failure} */ (error))),
-    );
-  }
-
-  return {
-    element,
-    /** Show the conflicts of a preview; the choices stay if it is of the same two versions. */
-    put(/** @type {Lnb.Json} */ next) {
-      const before = plan;
-      plan = next;
-      if (before?.source.label === next.source.label && before.target.label === next.target.label)
-        return;
-      choices.clear();
-      lines = [];
-      load(0);
-    },
-    /** Forget the choices: the form asks for something else. */
-    reset() {
-      clearTimeout(waiting);
-      plan = null;
-      choices.clear();
-      editors.clear();
-    },
-  };
 }

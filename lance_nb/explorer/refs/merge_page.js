@@ -1,9 +1,9 @@
 // Merge, cherry-pick, revert: what it would do, then doing it.
 
-import { count, h, plural, show } from "../js/dom.js";
+import { button, count, h, plural, show } from "../js/dom.js";
 import { longAction } from "../js/long_action.js";
 import { conflictGrid } from "./conflict_grid.js";
-import { conflictTable } from "./conflict_table.js";
+import { ConflictTable } from "./conflict_table.js";
 import { refBox } from "./ref_form.js";
 
 /** @type {Record<string, string>} */
@@ -66,12 +66,12 @@ export function mergePage(ctx, tools) {
     maxlength: "2000",
   });
   const kinds = Object.entries(KINDS).map(([kind, words]) =>
-    h("button", { class: "lnb-choice", type: "button", on: { click: () => setKind(kind) } }, words),
+    button(words, () => setKind(kind), { class: "lnb-choice" }),
   );
   const [first, second] = [h("span", {}), h("span", {})];
   // Parts of the preview: while cells are chosen the table stays, and the others are shown anew.
   const [head, body, acts, checking] = ["", "", "", ""].map(() => h("div", {}));
-  const table = conflictTable(ctx, (choices) => check(choices));
+  const table = new ConflictTable(ctx, (choices) => check(choices));
   const out = h("div", { class: "lnb-mp-out" });
   let proposed = "";
   const form = h(
@@ -96,15 +96,7 @@ export function mergePage(ctx, tools) {
   const element = h(
     "section",
     { class: "lnb-mp", "aria-label": "merge", tabindex: "-1", hidden: true },
-    h(
-      "p",
-      { class: "lnb-mp-head" },
-      h(
-        "button",
-        { class: "lnb-button", type: "button", on: { click: tools.close } },
-        "← Branches and tags",
-      ),
-    ),
+    h("p", { class: "lnb-mp-head" }, button("← Branches and tags", tools.close)),
     form,
     options,
     out,
@@ -231,7 +223,7 @@ export function mergePage(ctx, tools) {
       for (const [name, value] of Object.entries(offer.set)) fields[name].value = value;
       preview();
     };
-    return h("button", { class: "lnb-button", type: "button", on: { click: act } }, offer.label);
+    return button(offer.label, act);
   }
 
   /** @param {Lnb.Json} plan */

@@ -1,7 +1,7 @@
 // One branch or tag in the pane of details: what it is, what can be done with it, and what comes of
 // that.
 
-import { h, show } from "../js/dom.js";
+import { h, button as makeButton, show } from "../js/dom.js";
 import { longAction } from "../js/long_action.js";
 import { consequenceList, typedWord } from "../stage/consequence_card.js";
 import { refForm } from "./ref_form.js";
@@ -23,8 +23,7 @@ export function refCard(ctx, model, tools) {
   const { kind, name, place, fork, seen } = model;
   const out = h("div", { class: "lnb-rc-out" });
   /** @param {string} words @param {() => unknown} act @param {string | null} [title] */
-  const button = (words, act, title = null) =>
-    h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
+  const button = (words, act, title = null) => makeButton(words, act, { title });
   const again = () => tools.show(kind, name);
   const isBranch = kind === "branch";
   /** @param {...Lnb.Child} content */
@@ -126,7 +125,7 @@ export function refCard(ctx, model, tools) {
         tools.done(result);
         again();
       } catch (error) {
-        show(out, ctx.problem(/** @type {Lnb.Failure} */ (error)), button("Refresh", again));
+        show(out, ctx.problem(error), button("Refresh", again));
       }
     };
     put(
@@ -154,15 +153,7 @@ export function refCard(ctx, model, tools) {
               h(
                 "li",
                 {},
-                h(
-                  "button",
-                  {
-                    class: "lnb-link",
-                    type: "button",
-                    on: { click: () => tools.show(of, line.name) },
-                  },
-                  line.label,
-                ),
+                makeButton(line.label, () => tools.show(of, line.name), { class: "lnb-link" }),
                 h("small", {}, line.place.label),
               ),
             ),

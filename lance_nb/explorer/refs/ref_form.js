@@ -1,7 +1,7 @@
 // Forms of branches and tags: a ref is checked while it is typed, consequences are shown beside it,
 // and buttons that write wait for the lock.
 
-import { h, show } from "../js/dom.js";
+import { button, h, show } from "../js/dom.js";
 import { suggestions } from "../js/suggestions.js";
 import { consequenceList } from "../stage/consequence_card.js";
 
@@ -64,18 +64,14 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at: refText
         paintActs(Boolean(stop), place?.label);
         if (code) ctx.code(code);
       },
-      (error) => show(advice, ctx.problem(/** @type {Lnb.Failure} */ (error))),
+      (error) => show(advice, ctx.problem(error)),
     );
   }
 
   /** @param {boolean} refused @param {string | null | undefined} label */
   function paintActs(refused, label) {
     const words = action === "move" ? `Move it to ${label ?? "…"}` : `Create it at ${label ?? "…"}`;
-    show(
-      acts,
-      tools.guard.button(words, write, { refused }),
-      h("button", { class: "lnb-button", type: "button", on: { click: tools.close } }, "Cancel"),
-    );
+    show(acts, tools.guard.button(words, write, { refused }), button("Cancel", tools.close));
   }
 
   async function write() {
@@ -94,16 +90,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at: refText
       tools.close();
       tools.done(result);
     } catch (error) {
-      show(
-        advice,
-        ctx.problem(/** @type {Lnb.Failure} */ (error)),
-        tools.again &&
-          h(
-            "button",
-            { class: "lnb-button", type: "button", on: { click: tools.again } },
-            "Refresh",
-          ),
-      );
+      show(advice, ctx.problem(error), tools.again && button("Refresh", tools.again));
     }
   }
 

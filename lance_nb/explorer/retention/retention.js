@@ -1,7 +1,7 @@
 // The clean-up simulator: a retention rule that is moved while the bars that would go fade, and the
 // bytes that would be freed count along. Nothing is changed; the rule can be staged.
 
-import { count, h, plural, setText, show } from "../js/dom.js";
+import { button, count, h, plural, setText, show } from "../js/dom.js";
 import { longAction } from "../js/long_action.js";
 import { widget } from "../js/view.js";
 
@@ -44,11 +44,7 @@ export function mountRetention(el, ctx, link) {
   const detail = h("div", { class: "lnb-rt-files" });
   const notice = h("p", { class: "lnb-rt-notice", hidden: true });
   const problem = h("div", {});
-  const stageButton = h(
-    "button",
-    { class: "lnb-button lnb-write", type: "button", on: { click: stage } },
-    "Stage this clean-up",
-  );
+  const stageButton = button("Stage this clean-up", stage, { class: "lnb-button lnb-write" });
 
   async function open() {
     const result = await longAction(ctx, panel, {
@@ -102,11 +98,7 @@ export function mountRetention(el, ctx, link) {
           "p",
           { class: "lnb-rt-acts" },
           stageButton,
-          h(
-            "button",
-            { class: "lnb-button", type: "button", on: { click: () => link?.close() } },
-            "Close",
-          ),
+          button("Close", () => link?.close()),
         ),
       ),
       notice,
@@ -145,22 +137,14 @@ export function mountRetention(el, ctx, link) {
       { class: "lnb-rt-tags", role: "group", "aria-label": "tags that keep their version" },
       h("span", {}, "tags kept"),
       state.tags.map((/** @type {Lnb.Json} */ tag) => {
-        const chip = h(
-          "button",
-          {
-            class: "lnb-choice",
-            type: "button",
-            "aria-pressed": "true",
-            title: `version ${tag.version}`,
-            on: {
-              click: () => {
-                if (!dropped.delete(tag.name)) dropped.add(tag.name);
-                chip.setAttribute("aria-pressed", String(!dropped.has(tag.name)));
-                move();
-              },
-            },
-          },
+        const chip = button(
           `⚑ ${tag.label}`,
+          () => {
+            if (!dropped.delete(tag.name)) dropped.add(tag.name);
+            chip.setAttribute("aria-pressed", String(!dropped.has(tag.name)));
+            move();
+          },
+          { class: "lnb-choice", "aria-pressed": "true", title: `version ${tag.version}` },
         );
         return chip;
       }),
@@ -181,7 +165,7 @@ export function mountRetention(el, ctx, link) {
         show(problem);
         paintResult();
       },
-      (error) => show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error), open)),
+      (error) => show(problem, ctx.problem(error, open)),
     );
   }
 
@@ -244,7 +228,7 @@ export function mountRetention(el, ctx, link) {
           "retention.files",
           { ...rule(), version },
           ({ result }) => paintFiles(result),
-          (error) => show(detail, ctx.problem(/** @type {Lnb.Failure} */ (error))),
+          (error) => show(detail, ctx.problem(error)),
         ),
       HOVER_MS,
     );
@@ -292,7 +276,7 @@ export function mountRetention(el, ctx, link) {
       await ctx.kernel.ask("stage.add", { ...place, verb: "cleanup", args });
       ctx.go("stage");
     } catch (error) {
-      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(problem, ctx.problem(error));
     }
     if (simulated) paintResult();
   }

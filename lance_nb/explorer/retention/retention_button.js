@@ -1,6 +1,6 @@
 // The button beside the timeline that opens the clean-up simulator. The simulator is loaded then.
 
-import { h, show } from "../js/dom.js";
+import { h, button as makeButton, show } from "../js/dom.js";
 import { loadViews } from "../js/tab_host.js";
 
 /**
@@ -15,18 +15,12 @@ import { loadViews } from "../js/tab_host.js";
 /** @param {Lnb.Context} ctx @param {() => void} repaint paints the bars anew */
 export function retentionButton(ctx, repaint) {
   const panel = h("div", { class: "lnb-tl-retention", hidden: true });
-  const button = h(
-    "button",
-    {
-      class: "lnb-button lnb-tl-tool",
-      type: "button",
-      hidden: true,
-      "aria-expanded": "false",
-      title: "See what a clean-up of old versions would remove; nothing is changed",
-      on: { click: () => (panel.hidden ? open() : close()) },
-    },
-    "Clean-up…",
-  );
+  const button = makeButton("Clean-up…", () => (panel.hidden ? open() : close()), {
+    class: "lnb-button lnb-tl-tool",
+    hidden: true,
+    "aria-expanded": "false",
+    title: "See what a clean-up of old versions would remove; nothing is changed",
+  });
   const none = { goes: () => false, words: () => "" };
   /** @type {{goes: (branch: string | null, version: number) => boolean,
    *   words: (branch: string | null, version: number) => string}} */
@@ -40,21 +34,19 @@ export function retentionButton(ctx, repaint) {
     close,
     hovered: null,
   };
-  let tried = false;
 
   async function open() {
     panel.hidden = false;
     button.setAttribute("aria-expanded", "true");
     show(panel, h("p", { class: "lnb-loading" }, "Loading…"));
     try {
-      const views = await loadViews(ctx.kernel, "retention/retention.js", tried);
+      const views = await loadViews(ctx.kernel, "retention/retention.js");
       if (panel.hidden) return;
       show(panel);
       const mount = /** @type {(...args: unknown[]) => unknown} */ (views.mount);
       mount(panel, ctx, link);
     } catch (error) {
-      tried = true;
-      show(panel, ctx.problem(/** @type {Lnb.Failure} */ (error), open));
+      show(panel, ctx.problem(error, open));
     }
   }
 

@@ -1,25 +1,16 @@
-// The review of a branch against its target: what it changes, old and new side by side with
-// pictures and marked words, checks, and a discussion that others take part in at the same time.
+// The review of a branch against its target: what it changes (review_sections.js), and a discussion
+// that others take part in at the same time (comment_box.js).
 
-import { ageOf, h, plural, show } from "../js/dom.js";
+import { ageOf, button, h, plural, show } from "../js/dom.js";
 import { longAction } from "../js/long_action.js";
 import { widget } from "../js/view.js";
 import { writeGuard } from "../js/write_guard.js";
+import { CommentBox } from "./comment_box.js";
+import { SECTIONS, SectionPainter } from "./review_sections.js";
 
 const EVERY_MS = 4000;
-const PICTURE = /^image\/(png|jpeg|gif|webp)$/; // only these are ever shown
 /** @type {Record<string, string>} */
-const SAID = { comment: "", approval: "✓ approved", "changes-requested": "✗ asks for changes" };
-/** @type {Record<string, string>} */
-const SIGNS = { pass: "✓", fail: "✗", unknown: "?" };
-/** @type {[section: string, title: string][]} */
-const SECTIONS = [
-  ["schema", "Schema"],
-  ["cells", "Changed cells"],
-  ["rows", "Rows"],
-  ["drift", "Drift"],
-  ["checks", "Checks"],
-];
+const VERDICTS = { approval: "✓ approved", "changes-requested": "✗ asks for changes" };
 
 /**
  * @typedef {{branch: string, into: string | null}} ReviewOf a branch and what it is merged into
@@ -35,145 +26,150 @@ const alone = (ctx) => ({
   merge() {},
 });
 
-/** @param {HTMLElement} el @param {Lnb.Context} ctx @param {ReviewLink} [link] */
-export function mountReview(el, ctx, link = alone(ctx)) {
-  const guard = writeGuard(ctx);
-  const names = { branch: link.branch, into: link.into };
-  const head = h("header", { class: "lnb-rv-head" });
-  const news = h("div", { class: "lnb-rv-news", role: "status" });
-  const loading = h("div", {});
-  const parts = new Map(
-    SECTIONS.map(([section, title]) => {
-      const place = h("div", { class: "lnb-rv-place" });
-      const element = h(
-        "details",
-        { class: `lnb-rv-part lnb-rv-part-${section}`, open: true },
-        h("summary", {}, title),
-        place,
-      );
-      return [section, { element, place }];
-    }),
-  );
-  const comments = h("ol", { class: "lnb-rv-comments", "aria-label": "discussion" });
-  const problem = h("div", { role: "alert" });
-  const box = commentBox();
-  const panel = h(
-    "section",
-    { class: "lnb-rv", tabindex: "0", "aria-label": `review of ${link.branch}` },
-    head,
-    news,
-    loading,
-    [...parts.values()].map((part) => part.element),
-    h("h4", { class: "lnb-rv-title" }, "Discussion"),
-    comments,
-    problem,
-    box.element,
-  );
-  el.append(panel);
-  /** @type {Lnb.Json} */
-  let now = null;
-  let identifier = "";
-  let turn = 0;
-  let asking = false;
-  /** @type {string[]} addresses of pictures */
-  let pictures = [];
+class Review {
+  /** @type {Lnb.Json} the newest answer */
+  state = null;
+  identifier = "";
+  openings = 0;
+  isAsking = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
+  timer = undefined;
+  painter = new SectionPainter();
+  head = h("header", { class: "lnb-rv-head" });
+  news = h("div", { class: "lnb-rv-news", role: "status" });
+  loading = h("div", {});
+  comments = h("ol", { class: "lnb-rv-comments", "aria-label": "discussion" });
+  problem = h("div", { role: "alert" });
+  /** @type {Map<string, HTMLElement>} */
+  places = new Map(SECTIONS.map(([section]) => [section, h("div", { class: "lnb-rv-place" })]));
 
-  /** @param {string} words @param {() => unknown} act @param {string | null} [title] */
-  const button = (words, act, title = null) =>
-    h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
+  /** @param {HTMLElement} el @param {Lnb.Context} ctx @param {ReviewLink} link */
+  constructor(el, ctx, link) {
+    this.ctx = ctx;
+    this.link = link;
+    this.names = { branch: link.branch, into: link.into };
+    this.box = new CommentBox(writeGuard(ctx), (remark) => this.write(remark));
+    this.panel = h(
+      "section",
+      { class: "lnb-rv", tabindex: "0", "aria-label": `review of ${link.branch}` },
+      this.head,
+      this.news,
+      this.loading,
+      SECTIONS.map(([section, title]) =>
+        h(
+          "details",
+          { class: `lnb-rv-part lnb-rv-part-${section}`, open: true },
+          h("summary", {}, title),
+          this.places.get(section),
+        ),
+      ),
+      h("h4", { class: "lnb-rv-title" }, "Discussion"),
+      this.comments,
+      this.problem,
+      this.box.element,
+    );
+    el.append(this.panel);
+    document.addEventListener("visibilitychange", this.askForNews);
+    window.addEventListener("focus", this.askForNews);
+    ctx.onClose(() => this.close());
+    this.open();
+  }
 
-  async function open() {
-    const mine = (turn += 1);
-    forget();
-    show(news);
-    const result = await longAction(ctx, loading, {
+  close() {
+    clearTimeout(this.timer);
+    this.painter.clear();
+    document.removeEventListener("visibilitychange", this.askForNews);
+    window.removeEventListener("focus", this.askForNews);
+  }
+
+  async open() {
+    const opening = (this.openings += 1);
+    const isStale = () => opening !== this.openings || !this.panel.isConnected;
+    this.painter.clear();
+    show(this.news);
+    const result = await longAction(this.ctx, this.loading, {
       type: "review.open",
-      args: names,
+      args: this.names,
       words: "Comparing the branch with its target…",
-      again: open,
+      again: () => this.open(),
     });
-    if (!result || !panel.isConnected || mine !== turn) return;
-    identifier = result.identifier;
-    box.author(result.author);
-    ctx.code(result.code);
-    take(result);
-    wait();
+    if (!result || isStale()) return;
+    this.identifier = result.identifier;
+    this.box.setUsualAuthor(result.author);
+    this.ctx.code(result.code);
+    this.update(result);
+    this.waitForNews();
     for (const [section] of SECTIONS) {
-      await load(section);
-      if (mine !== turn || !panel.isConnected) return;
+      await this.load(section);
+      if (isStale()) return;
     }
   }
 
   /** @param {string} section */
-  async function load(section) {
-    const place = /** @type {{place: HTMLElement}} */ (parts.get(section)).place;
-    const running = ctx.kernel.ask(
+  async load(section) {
+    const place = /** @type {HTMLElement} */ (this.places.get(section));
+    const progress = h("span", {});
+    const running = this.ctx.kernel.ask(
       "review.section",
-      { ...names, section },
-      { progress: (done, total) => show(words, ` ${done} of ${total}`) },
+      { ...this.names, section },
+      { progress: (done, total) => show(progress, ` ${done} of ${total}`) },
     );
-    const words = h("span", {});
-    show(
-      place,
-      h("p", { class: "lnb-faint" }, "Comparing…", words, " ", button("Cancel", running.cancel)),
-    );
+    const cancel = button("Cancel", running.cancel);
+    show(place, h("p", { class: "lnb-faint" }, "Comparing…", progress, " ", cancel));
     try {
       const { result, buffers } = await running;
-      show(place, PAINT[section](result, buffers));
+      show(place, this.painter.paint(section, result, buffers));
     } catch (error) {
-      show(
-        place,
-        ctx.problem(/** @type {Lnb.Failure} */ (error)),
-        button("Refresh", () => load(section)),
-      );
+      const refresh = button("Refresh", () => this.load(section));
+      show(place, this.ctx.problem(error), refresh);
     }
   }
 
-  /** What changes while people discuss. @param {Lnb.Json} result */
-  function take(result) {
-    const before = now;
-    now = result;
-    paintHead();
-    paintComments();
-    const { newest, summary } = result;
-    const moved = newest && newest.version !== summary.source.version;
+  /** Show what changes while people discuss. @param {Lnb.Json} result */
+  update(result) {
+    const { discussion, newest, summary } = result;
+    const numBefore = this.state?.discussion.length ?? discussion.length;
+    this.state = result;
+    this.paintHead();
+    this.paintComments();
+    const isMoved = newest && newest.version !== summary.source.version;
+    const title = "Look at the newest version of the branch";
     show(
-      news,
-      newest === null ? h("span", {}, "The branch was deleted; its discussion stays. ") : null,
-      moved
-        ? [
-            h("span", {}, `The branch is at ${newest.label} now. `),
-            button("Compare again", open, "Look at the newest version of the branch"),
-          ]
-        : null,
+      this.news,
+      newest === null && h("span", {}, "The branch was deleted; its discussion stays. "),
+      isMoved && [
+        h("span", {}, `The branch is at ${newest.label} now. `),
+        button("Compare again", () => this.open(), { title }),
+      ],
     );
-    const added =
-      result.discussion.length - (before?.discussion.length ?? result.discussion.length);
-    if (added > 0) ctx.announce(`${plural(added, "new comment")}`);
+    if (discussion.length > numBefore)
+      this.ctx.announce(plural(discussion.length - numBefore, "new comment"));
   }
 
-  function paintHead() {
-    const { summary } = now;
-    const { source, target, base, facts, state } = summary;
-    const pair = base && { a: place(base), b: place(source) };
+  paintHead() {
+    const { summary } = this.state;
+    const { source, target, base } = summary;
+    /** @param {Lnb.Place} place @returns {Lnb.Place} */
+    const bare = ({ branch, version }) => ({ branch, version });
+    const openAll = () => this.ctx.go("changes", { a: bare(base), b: bare(source) });
+    const merge = () => this.link.merge({ source: summary.branch, into: summary.into });
+    const approved = summary.approved ? "yes" : "no";
     show(
-      head,
+      this.head,
       h(
         "div",
         { class: "lnb-rv-top" },
         h("h3", {}, `${summary.label} into ${summary.into_label}`),
-        h("span", { class: `lnb-rv-state lnb-rv-${summary.approved ? "yes" : "no"}` }, state),
+        h("span", { class: `lnb-rv-state lnb-rv-${approved}` }, summary.state),
         h(
           "span",
           { class: "lnb-rv-acts" },
-          button("Merge…", () => link.merge({ source: summary.branch, into: summary.into })),
-          pair && ctx.has("changes")
-            ? button("Open all changes", () => ctx.go("changes", pair))
-            : null,
-          button("As one file", download, "The same page for a pull request or a mail"),
-          button("Close", link.close),
+          button("Merge…", merge),
+          base && this.ctx.has("changes") && button("Open all changes", openAll),
+          button("As one file", () => this.download(), {
+            title: "The same page for a pull request or a mail",
+          }),
+          button("Close", this.link.close),
         ),
       ),
       h(
@@ -181,58 +177,27 @@ export function mountReview(el, ctx, link = alone(ctx)) {
         { class: "lnb-faint" },
         `${source.label} into ${target.label}${base ? `, compared with ${base.label}` : ""}`,
       ),
-      h("p", {}, summary.problem || facts.join(" · ") || "nothing differs"),
+      h("p", {}, summary.problem || summary.facts.join(" · ") || "nothing differs"),
     );
   }
 
-  /** Fetch the page in one file, in pieces, and have the browser save it. */
-  async function download() {
-    show(problem);
-    try {
-      /** @type {Lnb.Buffer[]} */
-      const pieces = [];
-      let have = 0;
-      for (;;) {
-        const { result, buffers } = await ctx.kernel.ask("review.page", { ...names, offset: have });
-        pieces.push(buffers[0]);
-        have += buffers[0].byteLength;
-        ctx.code(result.code);
-        if (have >= result.size || !buffers[0].byteLength) {
-          save(pieces, result.name);
-          return;
-        }
-      }
-    } catch (error) {
-      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
-    }
-  }
-
-  /** @param {Lnb.Buffer[]} pieces @param {string} name */
-  function save(pieces, name) {
-    const href = URL.createObjectURL(
-      new Blob(/** @type {BlobPart[]} */ (pieces), { type: "text/html" }),
-    );
-    h("a", { href, download: name }).click(); // it is saved, never opened here
-    URL.revokeObjectURL(href);
-  }
-
-  /** @param {Lnb.Place} one */
-  const place = ({ branch, version }) => ({ branch, version });
-
-  function paintComments() {
+  paintComments() {
+    const { discussion, problems } = this.state;
+    /** @param {string} text */
+    const note = (text) => h("li", { class: "lnb-faint" }, text);
     show(
-      comments,
-      now.discussion.length
-        ? now.discussion.map(comment)
-        : h("li", { class: "lnb-faint" }, "No comments yet."),
-      now.problems.map((/** @type {string} */ problem) =>
-        h("li", { class: "lnb-faint" }, `A comment was left out: ${problem}`),
-      ),
+      this.comments,
+      discussion.length
+        ? discussion.map((/** @type {Lnb.Json} */ remark) => this.comment(remark))
+        : note("Nobody has written a comment yet."),
+      problems.map((/** @type {string} */ problem) => note(`A comment was left out: ${problem}`)),
     );
   }
 
   /** @param {Lnb.Json} remark */
-  function comment(remark) {
+  comment(remark) {
+    const verdict = VERDICTS[remark.kind];
+    const about = remark.is_late ? ` · about version ${remark.version}` : "";
     return h(
       "li",
       {
@@ -243,281 +208,86 @@ export function mountReview(el, ctx, link = alone(ctx)) {
         "p",
         { class: "lnb-rv-who" },
         h("b", {}, remark.author),
-        SAID[remark.kind] ? h("span", { class: "lnb-rv-said" }, SAID[remark.kind]) : null,
-        h(
-          "small",
-          {},
-          remark.time_ms ? ageOf(remark.time_ms) : "",
-          remark.is_late ? ` · about version ${remark.version}` : "",
-        ),
-        h(
-          "button",
-          { class: "lnb-link", type: "button", on: { click: () => box.reply(remark) } },
-          "Reply",
-        ),
+        verdict && h("span", { class: "lnb-rv-said" }, verdict),
+        h("small", {}, remark.time_ms ? ageOf(remark.time_ms) : "", about),
+        button("Reply", () => this.box.reply(remark), { class: "lnb-link" }),
       ),
-      remark.text ? h("p", { class: "lnb-rv-text" }, remark.text) : null,
+      remark.text && h("p", { class: "lnb-rv-text" }, remark.text),
     );
   }
 
-  function commentBox() {
-    const text = h("textarea", {
-      class: "lnb-input lnb-rv-box",
-      "aria-label": "comment",
-      placeholder: "write a comment",
-      rows: 3,
-      maxlength: 20000,
-      on: { keydown: (event) => event.stopPropagation() },
-    });
-    const author = h("input", {
-      class: "lnb-input",
-      "aria-label": "your name",
-      maxlength: 200,
-      on: { keydown: (event) => event.stopPropagation() },
-    });
-    const about = h("p", { class: "lnb-rv-about" });
-    /** @type {string | null} */
-    let replyTo = null;
-    let usual = "";
-
-    /** @param {Lnb.Json | null} remark */
-    function reply(remark) {
-      replyTo = remark?.id ?? null;
-      show(
-        about,
-        remark && [
-          `In answer to ${remark.author} `,
-          h(
-            "button",
-            { class: "lnb-link", type: "button", on: { click: () => reply(null) } },
-            "not so",
-          ),
-        ],
-      );
-      if (remark) text.focus();
-    }
-
-    /** @param {string} kind */
-    async function write(kind) {
-      show(problem);
-      try {
-        const { result } = await ctx.kernel.ask("review.write", {
-          ...names,
-          identifier,
-          kind,
-          text: text.value,
-          reply_to: kind === "comment" ? replyTo : null,
-          author: author.value.trim() === usual ? "" : author.value.trim(),
-        });
-        text.value = "";
-        reply(null);
-        take(result);
-        ctx.code(result.code);
-        ctx.announce(result.words);
-        comments.lastElementChild?.scrollIntoView({ block: "nearest" });
-      } catch (error) {
-        show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
-      }
-    }
-
-    return {
-      element: h(
-        "div",
-        { class: "lnb-rv-write", role: "group", "aria-label": "write" },
-        about,
-        text,
-        h(
-          "p",
-          { class: "lnb-rv-acts" },
-          h("label", {}, "as ", author),
-          guard.button("Comment", () => write("comment")),
-          guard.button("Approve", () => write("approval")),
-          guard.button("Request changes", () => write("changes-requested")),
-        ),
-      ),
-      reply,
-      /** @param {string} name */
-      author(name) {
-        usual = name;
-        if (!author.value) author.value = name;
-      },
-    };
-  }
-
-  // --- sections ---------------------------------------------------------------------------------
-
-  /**
-   * @param {(Lnb.Child)[]} titles @param {Lnb.Child[][]} rows of cells
-   */
-  const table = (titles, rows) =>
-    h(
-      "div",
-      { class: "lnb-rv-scroll", tabindex: "0", role: "region", "aria-label": "table" },
-      h(
-        "table",
-        { class: "lnb-table lnb-rv-table" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            titles.map((title) => h("th", { scope: "col" }, title)),
-          ),
-        ),
-        h(
-          "tbody",
-          {},
-          rows.map((row) => h("tr", {}, row)),
-        ),
-      ),
-    );
-  /** @param {string} words */
-  const note = (words) => h("p", { class: "lnb-faint" }, words);
-
-  /** @param {Lnb.Json} value @param {Lnb.Buffer[]} buffers @param {"del" | "ins"} mark */
-  function contentOf(value, buffers, mark) {
-    if (value.image !== undefined && PICTURE.test(value.mime)) {
-      const bytes = /** @type {BlobPart} */ (buffers[value.image]);
-      const src = URL.createObjectURL(new Blob([bytes], { type: value.mime }));
-      pictures.push(src);
-      return [h("img", { src, alt: value.label }), h("small", {}, value.label)];
-    }
-    if (value.parts)
-      return value.parts.map((/** @type {[boolean, string]} */ [changed, words]) =>
-        changed ? h(mark, {}, words) : words,
-      );
-    return value.text === null ? h("span", { class: "lnb-faint" }, "NULL") : value.text;
-  }
-
-  /**
-   * @param {Lnb.Json} value @param {Lnb.Buffer[]} buffers @param {"old" | "new"} look
-   */
-  const cell = (value, buffers, look) =>
-    h(
-      "td",
-      { class: `lnb-rv-value lnb-rv-${look}` },
-      contentOf(value, buffers, look === "old" ? "del" : "ins"),
-    );
-  const plain = (/** @type {string | null} */ value) => h("td", {}, value ?? "");
-
-  /** @type {Record<string, (found: Lnb.Json, buffers: Lnb.Buffer[]) => Lnb.Child[]>} */
-  const PAINT = {
-    schema: ({ columns, rows }) => [
-      rows.length
-        ? table(
-            columns,
-            rows.map((/** @type {(string | null)[]} */ row) => row.map(plain)),
-          )
-        : note("The columns are the same."),
-    ],
-    cells: ({ rows, is_more: more }, buffers) => [
-      rows.length
-        ? table(
-            ["row", "column", "before", "after"],
-            rows.map((/** @type {Lnb.Json} */ row) => [
-              plain(row.place),
-              plain(row.column),
-              cell(row.before, buffers, "old"),
-              cell(row.after, buffers, "new"),
-            ]),
-          )
-        : note("No row has changed values."),
-      more ? note("Only the first rows are shown: open all changes for the others.") : null,
-    ],
-    rows: ({ kinds }, buffers) => {
-      const shown = kinds.filter((/** @type {Lnb.Json} */ kind) => kind.rows.length);
-      if (!shown.length) return [note("No row was added or removed.")];
-      return shown.flatMap((/** @type {Lnb.Json} */ kind) => [
-        h(
-          "p",
-          {},
-          `${kind.is_more ? "the first " : ""}${plural(kind.num_rows, "row")} ${kind.kind}`,
-        ),
-        table(
-          kind.columns,
-          kind.rows.map((/** @type {Lnb.Json[]} */ row) =>
-            row.map((value) => cell(value, buffers, kind.kind === "added" ? "new" : "old")),
-          ),
-        ),
-      ]);
-    },
-    drift: ({ columns }) => [
-      columns.length
-        ? table(
-            ["column", "stability index", "before", "after"],
-            columns.map((/** @type {Lnb.Json} */ column) => [
-              plain(column.name),
-              plain(column.psi === null ? "" : column.psi.toFixed(3)),
-              plain(column.before),
-              plain(column.after),
-            ]),
-          )
-        : note("The versions have no column in common."),
-    ],
-    checks: ({ sentence, outcomes }) =>
-      outcomes.length
-        ? [
-            h("p", {}, sentence),
-            h(
-              "ul",
-              { class: "lnb-rv-checks" },
-              outcomes.map((/** @type {Lnb.Json} */ outcome) =>
-                h(
-                  "li",
-                  { class: `lnb-rv-check-${outcome.status}` },
-                  h("i", { "aria-hidden": "true" }, SIGNS[outcome.status]),
-                  h("span", { class: "lnb-offscreen" }, outcome.status),
-                  h("code", {}, outcome.statement || outcome.name),
-                  h("small", {}, outcome.detail),
-                ),
-              ),
-            ),
-          ]
-        : [note("The target has no expectations.")],
-  };
-
-  // --- news -------------------------------------------------------------------------------------
-
-  async function look() {
-    if (!panel.isConnected) return;
-    if (asking || !now || ctx.kernel.state !== "live" || document.visibilityState !== "visible")
-      return;
-    clearTimeout(timer);
-    asking = true;
+  /** @param {import("./comment_box.js").Remark} remark */
+  async write(remark) {
+    show(this.problem);
+    const args = { ...this.names, identifier: this.identifier, ...remark };
     try {
-      const { result } = await ctx.kernel.ask(
-        "review.news",
-        { ...names, mark: now.mark },
-        { quiet: true },
-      );
-      if (result.discussion && panel.isConnected) take(result);
+      const { result } = await this.ctx.kernel.ask("review.write", args);
+      this.box.clear();
+      this.update(result);
+      this.ctx.code(result.code);
+      this.ctx.announce(result.words);
+      this.comments.lastElementChild?.scrollIntoView({ block: "nearest" });
+    } catch (error) {
+      show(this.problem, this.ctx.problem(error));
+    }
+  }
+
+  /** Fetch the page in one file, in pieces, and have the browser save it. */
+  async download() {
+    show(this.problem);
+    try {
+      /** @type {Lnb.Buffer[]} */
+      const pieces = [];
+      for (let offset = 0; ; ) {
+        const { result, buffers } = await this.ctx.kernel.ask("review.page", {
+          ...this.names,
+          offset,
+        });
+        pieces.push(buffers[0]);
+        offset += buffers[0].byteLength;
+        this.ctx.code(result.code);
+        if (offset >= result.size || !buffers[0].byteLength) return save(pieces, result.name);
+      }
+    } catch (error) {
+      show(this.problem, this.ctx.problem(error));
+    }
+  }
+
+  /** Ask what others wrote, if somebody can see it. */
+  askForNews = async () => {
+    const { ctx, state } = this;
+    if (!this.panel.isConnected || this.isAsking || !state) return;
+    if (ctx.kernel.state !== "live" || document.visibilityState !== "visible") return;
+    clearTimeout(this.timer);
+    this.isAsking = true;
+    try {
+      const args = { ...this.names, mark: state.mark };
+      const { result } = await ctx.kernel.ask("review.news", args, { quiet: true });
+      if (result.discussion && this.panel.isConnected) this.update(result);
     } catch {
       // A store that does not answer now is asked again later; what is shown stays.
     }
-    asking = false;
-    wait();
-  }
+    this.isAsking = false;
+    this.waitForNews();
+  };
 
-  function wait() {
-    clearTimeout(timer);
-    if (panel.isConnected) timer = setTimeout(look, EVERY_MS);
+  waitForNews() {
+    clearTimeout(this.timer);
+    if (this.panel.isConnected) this.timer = setTimeout(this.askForNews, EVERY_MS);
   }
+}
 
-  function forget() {
-    for (const url of pictures.splice(0)) URL.revokeObjectURL(url);
-    pictures = [];
-  }
+/** @param {Lnb.Buffer[]} pieces @param {string} name */
+function save(pieces, name) {
+  const blob = new Blob(/** @type {BlobPart[]} */ (pieces), { type: "text/html" });
+  const href = URL.createObjectURL(blob);
+  h("a", { href, download: name }).click(); // it is saved, never opened here
+  URL.revokeObjectURL(href);
+}
 
-  document.addEventListener("visibilitychange", look);
-  window.addEventListener("focus", look);
-  ctx.onClose(() => {
-    clearTimeout(timer);
-    forget();
-    document.removeEventListener("visibilitychange", look);
-    window.removeEventListener("focus", look);
-  });
-  open();
+/** @param {HTMLElement} el @param {Lnb.Context} ctx @param {ReviewLink} [link] */
+export function mountReview(el, ctx, link = alone(ctx)) {
+  new Review(el, ctx, link);
 }
 
 export default widget(mountReview, "review of a branch");

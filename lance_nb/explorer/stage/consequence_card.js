@@ -1,6 +1,6 @@
 // What comes of an act, line by line, and the word that a person types to approve it.
 
-import { h } from "../js/dom.js";
+import { h, button as makeButton } from "../js/dom.js";
 
 /** @type {Record<string, string>} */
 const MARKS = { ok: "✓", warn: "!", stop: "✕" };
@@ -59,26 +59,20 @@ export function consequenceCard(card, locked, act, message) {
   const { review } = card;
   const refused = Boolean(card.expectations?.refused); // by the gate of the expectations
   const stop = locked || review.empty || review.outdated || refused;
-  const button = h(
-    "button",
+  const button = makeButton(
+    review.button,
+    () => act.commit(message(), { seen: review.key, typed: typed.value() }),
     {
       class: `lnb-button ${review.final ? "lnb-cc-act" : "lnb-sg-go"}`,
-      type: "button",
       title: review.final ? "This cannot be undone" : null,
-      on: { click: () => act.commit(message(), { seen: review.key, typed: typed.value() }) },
     },
-    review.button,
   );
   const before = card.typed?.key === review.key ? card.typed.word : ""; // of other consequences
   const typed = typedWord(review.empty ? "" : review.typed, before, (right) => {
     button.disabled = stop || !right;
   });
   button.disabled = stop || !typed.right();
-  const refresh = h(
-    "button",
-    { class: "lnb-button", type: "button", disabled: locked, on: { click: () => act.rerun() } },
-    "Refresh the preview",
-  );
+  const refresh = makeButton("Refresh the preview", () => act.rerun(), { disabled: locked });
   const element = h(
     "section",
     {

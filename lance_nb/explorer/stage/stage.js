@@ -1,20 +1,24 @@
 // The stage: changes as cards, looked at before they happen, committed, undone.
 
-import { bytes, count, h, plural, setText, show } from "../js/dom.js";
+import { button, bytes, count, h, plural, setText, show } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
 import { widget } from "../js/view.js";
-import { conflictTable } from "../refs/conflict_table.js";
+import { ConflictTable } from "../refs/conflict_table.js";
 import { isOpen, stageCard } from "./stage_card.js";
 import { stageForm } from "./stage_form.js";
 import { unfinishedJob } from "./unfinished_jobs.js";
 
-const LOOK_MS = 400;
+const PROGRESS_MS = 400;
+const NOTHING_STAGED =
+  "Nothing is staged. Choose a change above: its card shows what it would do; nothing happens " +
+  "before you commit it.";
 
 /** What of a card takes the keyboard. @param {Element | null} card @returns {HTMLElement[]} */
 function inputsOf(card) {
-  return [...(card?.querySelectorAll("button,input,select") ?? [])].map(
-    (element) => /** @type {HTMLElement} */ (element),
-  );
+  if (!card) return [];
+  /** @type {NodeListOf<HTMLElement>} */
+  const inputs = card.querySelectorAll("button,input,select");
+  return [...inputs];
 }
 
 /** What was typed into a card, and into which consequences of it. @param {HTMLElement} card */
@@ -28,179 +32,219 @@ function typedInto(card) {
   };
 }
 
-/** @param {HTMLElement} el @param {Lnb.Context} ctx */
-export function mountStage(el, ctx) {
-  const notice = h("p", { class: "lnb-sg-notice" });
-  const problem = h("div", { class: "lnb-sg-problem", role: "alert" });
-  const bar = h("progress", { class: "lnb-sg-bar", "aria-label": "progress" });
-  const progressText = h("span", { class: "lnb-sg-progress" });
-  const stop = h(
-    "button",
-    { class: "lnb-button", type: "button", on: { click: () => work?.cancel() } },
-    "Cancel",
-  );
-  const running = h(
+/** @param {Lnb.Props} look @param {...Lnb.Child} content */
+const cardList = (look, ...content) => h("div", { class: "lnb-sg-cards", ...look }, ...content);
+
+class Stage {
+  /**
+   * @type {{cards: Lnb.Json[], not_together: string, not_each?: string, unfinished?: Lnb.Json[]}}
+   */
+  area = { cards: [], not_together: "" };
+  /** @type {Lnb.Asked | null} */
+  work = null; // what is under way
+  askedAt = 0;
+  isComparing = false; // whether the cards are being compared with newer commits
+  /** @type {Lnb.Json} */
+  pendingCard = null; // a card that another view asked for, before the menu is here
+  /** @type {Map<string, {table: ConflictTable, element: HTMLElement}>} */
+  tables = new Map();
+  notice = h("p", { class: "lnb-sg-notice" });
+  problem = h("div", { class: "lnb-sg-problem", role: "alert" });
+  bar = h("progress", { class: "lnb-sg-bar", "aria-label": "progress" });
+  progressText = h("span", { class: "lnb-sg-progress" });
+  running = h(
     "div",
     { class: "lnb-sg-running", role: "status", hidden: true },
-    bar,
-    progressText,
-    stop,
+    this.bar,
+    this.progressText,
+    button("Cancel", () => this.work?.cancel()),
   );
-  const cards = h("div", { class: "lnb-sg-cards" });
-  const jobs = h("div", { class: "lnb-sg-cards", hidden: true });
-  const message = h("input", {
+  cards = cardList({});
+  jobs = cardList({ hidden: true });
+  message = h("input", {
     class: "lnb-input lnb-sg-message",
     placeholder: "why (one message for all)",
     "aria-label": "commit message for all cards",
     on: { keydown: (event) => event.stopPropagation() },
   });
-  const together = h("button", {
-    class: "lnb-button lnb-sg-go",
-    type: "button",
-    on: { click: () => all(true) },
-  });
-  const each = h("button", {
-    class: "lnb-button",
-    type: "button",
-    on: { click: () => all(false) },
-  });
-  const why = h("span", { class: "lnb-sg-why" });
-  const bottom = h("div", { class: "lnb-sg-all", hidden: true }, message, together, each, why);
-  const form = stageForm(ctx, {
-    stage: (edit) => act("stage.add", edit),
-    code: (lines) => ctx.code(lines),
-  });
-  const static_ = h(
-    "p",
-    { class: "lnb-sg-notice", hidden: true },
-    "Changes are staged in the kernel. Run the cell to continue.",
+  together = button("", () => this.commitAll(true), { class: "lnb-button lnb-sg-go" });
+  each = button("", () => this.commitAll(false));
+  why = h("span", { class: "lnb-sg-why" });
+  bottom = h(
+    "div",
+    { class: "lnb-sg-all", hidden: true },
+    this.message,
+    this.together,
+    this.each,
+    this.why,
   );
-  el.append(
-    h(
-      "div",
-      {
-        class: "lnb-stage",
-        tabindex: "0",
-        role: "region",
-        "aria-label": "stage",
-        on: { focusin: soon },
+
+  /** @param {HTMLElement} el @param {Lnb.Context} ctx */
+  constructor(el, ctx) {
+    this.ctx = ctx;
+    this.form = stageForm(ctx, {
+      stage: (edit) => this.act("stage.add", edit),
+      code: (lines) => ctx.code(lines),
+    });
+    const needsKernel = h(
+      "p",
+      { class: "lnb-sg-notice", hidden: true },
+      "Changes are staged in the kernel. Run the cell to continue.",
+    );
+    el.append(
+      h(
+        "div",
+        {
+          class: "lnb-stage",
+          tabindex: "0",
+          role: "region",
+          "aria-label": "stage",
+          on: { focusin: () => this.comeBack() },
+        },
+        needsKernel,
+        ctx.writes ? this.notice : h("p", { class: "lnb-sg-alone" }, lockButton(ctx), this.notice),
+        this.form.element,
+        this.problem,
+        this.running,
+        this.jobs,
+        this.cards,
+        this.bottom,
+      ),
+    );
+    ctx.onClose(
+      ctx.kernel.onState((state) => {
+        needsKernel.hidden = state !== "static";
+        this.form.element.hidden = state === "static";
+      }),
+    );
+    window.addEventListener("focus", this.look);
+    ctx.onClose(() => window.removeEventListener("focus", this.look));
+    ctx.onScreen(
+      (screen, patched) => {
+        const place = `${screen.branch ?? "main"}:${screen.version}`;
+        if (ctx.root.getAttribute("data-fresh") !== place) ctx.root.removeAttribute("data-fresh");
+        if (!patched) this.loadMenu();
+        else this.repaint();
+        this.look();
       },
-      static_,
-      ctx.writes ? notice : h("p", { class: "lnb-sg-alone" }, lockButton(ctx), notice),
-      form.element,
-      problem,
-      running,
-      jobs,
-      cards,
-      bottom,
-    ),
-  );
+      ["card", "locked", "news"],
+    );
+  }
+
+  /** @param {{card?: Lnb.Json}} target */
+  open({ card }) {
+    if (!card) return;
+    this.pendingCard = card;
+    this.loadMenu();
+  }
+
+  shown() {
+    this.loadMenu();
+    this.look();
+  }
+
+  /** @returns {Lnb.Place} */
+  place() {
+    const { branch, version } = this.ctx.screen();
+    return { branch, version };
+  }
+
+  /** Whether nothing can be staged or committed now. */
+  isShut() {
+    return this.ctx.screen().locked !== false || this.work !== null;
+  }
+
   /**
-   * @type {{cards: Lnb.Json[], not_together: string, not_each?: string, unfinished?: Lnb.Json[]}}
+   * Ask without being asked to; a problem is shown.
+   * @param {string} type @param {Lnb.Args} args @param {(result: Lnb.Json) => void} done
    */
-  let area = { cards: [], not_together: "" };
-  /** @type {Lnb.Asked | null} */
-  let work = null; // what is under way
-  let turnBefore = 0;
-  let checking = false; // whether the cards are being compared with newer commits
-  /** @type {Lnb.Json} */
-  let pendingCard = null; // a card that another view asked for, before the menu is here
-
-  const current = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
-  const locked = () => ctx.screen().locked !== false;
-
-  async function menu() {
+  async ask(type, args, done) {
     try {
-      const { result } = await ctx.kernel.ask("stage.menu", current(), { quiet: true });
-      form.offer(result);
-      if (pendingCard) form.fill(pendingCard);
-      pendingCard = null;
+      const { result } = await this.ctx.kernel.ask(type, args, { quiet: true });
+      done(result);
     } catch (error) {
-      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(this.problem, this.ctx.problem(error));
     }
   }
 
-  async function look() {
-    turnBefore = performance.now();
-    if (work || ctx.kernel.state === "static") return;
-    try {
-      const { result } = await ctx.kernel.ask("stage.cards", {}, { quiet: true });
-      if (!work) paint(result.area);
-    } catch (error) {
-      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
-    }
-    forecast();
+  loadMenu() {
+    return this.ask("stage.menu", { ...this.place() }, (result) => {
+      this.form.offer(result);
+      if (this.pendingCard) this.form.fill(this.pendingCard);
+      this.pendingCard = null;
+    });
   }
+
+  look = async () => {
+    this.askedAt = performance.now();
+    if (this.work || this.ctx.kernel.state === "static") return;
+    await this.ask("stage.cards", {}, ({ area }) => this.work || this.paint(area));
+    this.forecast();
+  };
 
   /** Compare the cards with what others committed, while everything else goes on. */
-  async function forecast() {
-    if (checking || !area.cards.some((card) => card.checking || card.expectations?.checking))
-      return;
-    checking = true;
-    try {
-      const { result } = await ctx.kernel.ask("stage.forecast", {}, { quiet: true });
-      if (!work) paint(result.area);
-    } catch (error) {
-      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
-    }
-    checking = false;
+  async forecast() {
+    const isUnchecked = this.area.cards.some(
+      (card) => card.checking || card.expectations?.checking,
+    );
+    if (this.isComparing || !isUnchecked) return;
+    this.isComparing = true;
+    await this.ask("stage.forecast", {}, ({ area }) => this.work || this.paint(area));
+    this.isComparing = false;
   }
 
   /**
    * Coming back to the cards, they are compared again with what others committed; another cell may
    * have made a variable, too.
    */
-  function soon() {
-    if (performance.now() - turnBefore <= 1000) return;
-    look();
-    menu();
+  comeBack() {
+    if (performance.now() - this.askedAt <= 1000) return;
+    this.look();
+    this.loadMenu();
   }
 
   /**
    * Do long work: how far it is is asked for by the way.
    * @param {string} type @param {Lnb.Args} [args]
    */
-  async function act(type, args = {}) {
-    if (work) return;
-    show(problem);
-    work = ctx.kernel.ask(
-      type,
-      { ...current(), ...args },
-      {
-        progress: (done, total) => {
-          bar.max = total || 1;
-          if (total) bar.value = done;
-        },
-      },
-    );
-    bar.removeAttribute("value");
-    setText(progressText, "…");
-    running.hidden = false;
-    repaint();
-    const timer = setInterval(tell, LOOK_MS);
+  async act(type, args = {}) {
+    if (this.work) return;
+    show(this.problem);
+    const progress = (/** @type {number} */ done, /** @type {number} */ total) => {
+      this.bar.max = total || 1;
+      if (total) this.bar.value = done;
+    };
+    this.work = this.ctx.kernel.ask(type, { ...this.place(), ...args }, { progress });
+    this.bar.removeAttribute("value");
+    setText(this.progressText, "…");
+    this.running.hidden = false;
+    this.repaint();
+    const timer = setInterval(() => this.showProgress(), PROGRESS_MS);
     try {
-      const { result } = await work;
-      work = null;
-      area = result.area;
-      repaint();
-      if (type === "stage.add") {
-        form.clear();
-        const created = result.area.cards.at(-1);
-        ctx.code(created.code);
-        ctx.announce(`staged: ${created.title}`);
-        cards.lastElementChild?.scrollIntoView({ block: "nearest" });
-      }
-      if (type === "stage.commit") outcome(args.id);
-      landed(result);
+      const { result } = await this.work;
+      this.work = null;
+      this.area = result.area;
+      this.repaint();
+      if (type === "stage.add") this.showStaged(result.area.cards.at(-1));
+      if (type === "stage.commit") this.showOutcome(args.id);
+      this.showCommit(result);
     } catch (error) {
-      work = null;
-      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
-      repaint();
-      look();
+      this.work = null;
+      show(this.problem, this.ctx.problem(error));
+      this.repaint();
+      this.look();
     }
     clearInterval(timer);
-    running.hidden = true;
-    forecast();
+    this.running.hidden = true;
+    this.forecast();
+  }
+
+  /** @param {Lnb.Json} card */
+  showStaged(card) {
+    this.form.clear();
+    this.ctx.code(card.code);
+    this.ctx.announce(`staged: ${card.title}`);
+    this.cards.lastElementChild?.scrollIntoView({ block: "nearest" });
   }
 
   /**
@@ -208,31 +252,31 @@ export function mountStage(el, ctx) {
    * shown.
    * @param {string} id
    */
-  function outcome(id) {
-    cards.querySelector(`[data-card="${id}"] .lnb-error`)?.scrollIntoView({ block: "nearest" });
-    const card = area.cards.find((candidate) => candidate.id === id);
+  showOutcome(id) {
+    const shown = this.cards.querySelector(`[data-card="${id}"]`);
+    shown?.querySelector(".lnb-error")?.scrollIntoView({ block: "nearest" });
+    const card = this.area.cards.find((candidate) => candidate.id === id);
     if (card?.state === "ready") {
-      const shown = cards.querySelector(`[data-card="${id}"]`); // it was not done: see why
-      shown?.scrollIntoView({ block: "start" });
-      ctx.announce(card.lines[0] ?? "");
+      shown?.scrollIntoView({ block: "start" }); // it was not done: see why
+      this.ctx.announce(card.lines[0] ?? "");
     }
-    if (card) ctx.code(card.code);
+    if (card) this.ctx.code(card.code);
   }
 
-  async function tell() {
+  async showProgress() {
     try {
-      const { result } = await ctx.kernel.ask("stage.running", {}, { quiet: true });
-      const now = result.running;
-      if (!now || !work) return;
+      const { result } = await this.ctx.kernel.ask("stage.running", {}, { quiet: true });
+      const { running } = result;
+      if (!running || !this.work) return;
       const parts = [
-        `${now.what}: ${now.phase}`,
-        now.engine === "spark" ? "on Spark" : null,
-        now.counts_tasks ? `${now.done} of ${plural(now.total, "task")}` : null,
-        now.rows ? plural(now.rows, "row") : null,
-        now.size_bytes ? bytes(now.size_bytes) : null,
-        `${count(Math.round(now.elapsed_s))} s`,
+        `${running.what}: ${running.phase}`,
+        running.engine === "spark" && "on Spark",
+        running.counts_tasks && `${running.done} of ${plural(running.total, "task")}`,
+        running.rows && plural(running.rows, "row"),
+        running.size_bytes && bytes(running.size_bytes),
+        `${count(Math.round(running.elapsed_s))} s`,
       ];
-      setText(progressText, parts.filter(Boolean).join(" · "));
+      setText(this.progressText, parts.filter(Boolean).join(" · "));
     } catch {
       // The work itself tells what is wrong.
     }
@@ -242,225 +286,185 @@ export function mountStage(el, ctx) {
    * A new version lights up on the timeline; what has no version shows in the frame.
    * @param {Lnb.Json} result
    */
-  function landed({ version, branch, timeline, card, place }) {
+  showCommit({ version, branch, timeline, card, place }) {
     if (version !== undefined && version !== null) {
-      ctx.root.setAttribute("data-fresh", `${branch ?? "main"}:${version}`);
-      ctx.announce(`committed as version ${version}`);
-      ctx.travel({ branch, version });
+      this.ctx.root.setAttribute("data-fresh", `${branch ?? "main"}:${version}`);
+      this.ctx.announce(`committed as version ${version}`);
+      this.ctx.travel({ branch, version });
     } else if (timeline) {
-      ctx.refresh({ timeline, card });
-      const screen = current(); // it may be gone
-      if (place.version !== screen.version || place.branch !== screen.branch) ctx.travel(place);
+      this.ctx.refresh({ timeline, card });
+      const shown = this.place(); // it may be gone
+      if (place.version !== shown.version || place.branch !== shown.branch) this.ctx.travel(place);
     }
   }
 
-  const all = (/** @type {boolean} */ asOne) =>
-    act("stage.all", { message: message.value, together: asOne });
+  /** @param {boolean} together as one version, or one by one */
+  commitAll(together) {
+    return this.act("stage.all", { message: this.message.value, together });
+  }
 
   /**
    * Cards that are as they were are left alone: somebody may be typing in one.
-   * @param {Lnb.Json} next
+   * @param {Lnb.Json} area
    */
-  function paint(next) {
-    const same = JSON.stringify(next) === JSON.stringify(area);
-    area = next;
-    if (!same) repaint();
+  paint(area) {
+    const isSame = JSON.stringify(area) === JSON.stringify(this.area);
+    this.area = area;
+    if (!isSame) this.repaint();
   }
 
-  function repaint() {
-    const shut = locked() || Boolean(work);
-    const typed = new Map(
-      [.../** @type {NodeListOf<HTMLElement>} */ (cards.querySelectorAll(".lnb-sg-card"))].map(
-        (element) => [element.dataset.card, typedInto(element)],
-      ),
-    );
-    const active = cards.contains(document.activeElement) ? document.activeElement : null;
+  repaint() {
+    const isShut = this.isShut();
+    this.form.enable(!isShut);
+    setText(this.notice, this.noticeText());
+    this.notice.hidden = !this.notice.textContent;
+    this.paintCards(isShut);
+    this.paintJobs(isShut);
+    this.paintBottom(isShut);
+  }
+
+  /** What was typed into cards and where the keyboard is stay. @param {boolean} isShut */
+  paintCards(isShut) {
+    /** @type {NodeListOf<HTMLElement>} */
+    const before = this.cards.querySelectorAll(".lnb-sg-card");
+    const typed = new Map([...before].map((card) => [card.dataset.card, typedInto(card)]));
+    const active = this.cards.contains(document.activeElement) ? document.activeElement : null;
     /** @type {HTMLElement | null} */
     const focused = active?.closest("[data-card]") ?? null;
-    const focus = focused?.dataset.card;
-    const position =
-      focused && active ? inputsOf(focused).indexOf(/** @type {HTMLElement} */ (active)) : -1;
-    form.enable(!shut);
-    setText(notice, noticeText());
-    notice.hidden = !notice.textContent;
+    const position = inputsOf(focused).indexOf(/** @type {HTMLElement} */ (active));
+    const first = this.area.cards.findIndex(isOpen);
+    const cards = this.area.cards.map((card, index) => {
+      const text = typed.get(card.id);
+      const shown = stageCard(
+        { ...card, message: text?.message ?? card.message, typed: text },
+        { first: first < 0 || index <= first, locked: isShut },
+        this.actions(card),
+      );
+      shown.addEventListener("focusin", () => this.ctx.code(card.code));
+      return shown;
+    });
+    show(this.cards, cards.length ? cards : h("p", { class: "lnb-sg-none" }, NOTHING_STAGED));
+    if (!focused) return;
+    const next = this.cards.querySelector(`[data-card="${focused.dataset.card}"]`);
+    inputsOf(next)[position]?.focus({ preventScroll: true });
+  }
+
+  /** @param {boolean} isShut */
+  paintJobs(isShut) {
+    const unfinished = this.area.unfinished ?? [];
+    this.jobs.hidden = !unfinished.length;
+    const actions = {
+      resume: (/** @type {string} */ id) => this.act("stage.resume", { id }),
+      forget: (/** @type {string} */ id) => this.act("stage.forget", { id }),
+      code: (/** @type {Lnb.CodeLines} */ code) => this.ctx.code(code),
+    };
     show(
-      cards,
-      area.cards.length
-        ? area.cards.map((card, index) => {
-            const shown = stageCard(
-              {
-                ...card,
-                message: typed.get(card.id)?.message ?? card.message,
-                typed: typed.get(card.id),
-              },
-              { first: !area.cards.slice(0, index).some(isOpen), locked: shut },
-              actions(card),
-            );
-            shown.addEventListener("focusin", () => ctx.code(card.code));
-            return shown;
-          })
-        : h(
-            "p",
-            { class: "lnb-sg-none" },
-            "Nothing is staged. Choose a change above: its card shows what it would do; " +
-              "nothing happens before you commit it.",
-          ),
-    );
-    if (focus)
-      inputsOf(cards.querySelector(`[data-card="${focus}"]`))[position]?.focus({
-        preventScroll: true,
-      });
-    const unfinished = area.unfinished ?? [];
-    jobs.hidden = !unfinished.length;
-    show(
-      jobs,
-      unfinished.map((job) =>
-        unfinishedJob(job, shut, {
-          resume: (id) => act("stage.resume", { id }),
-          forget: (id) => act("stage.forget", { id }),
-          code: (code) => ctx.code(code),
-        }),
-      ),
-    );
-    const open = area.cards.filter(isOpen);
-    bottom.hidden = open.length < 2;
-    setText(together, `Commit ${open.length} as one version`);
-    together.disabled = shut || Boolean(area.not_together);
-    setText(each, `Commit ${open.length} one by one`);
-    const refused = open.find((card) => card.expectations?.refused);
-    each.disabled =
-      shut || Boolean(area.not_each || refused) || open.some((card) => card.state === "failed");
-    setText(
-      why,
-      area.not_each
-        ? `cannot be committed one by one: ${area.not_each}`
-        : refused
-          ? `cannot be committed one by one: an expectation refuses “${refused.title}”`
-          : area.not_together
-            ? `cannot be committed as one version: ${area.not_together}`
-            : "Each card is planned on the version it was staged on, without the other cards",
+      this.jobs,
+      unfinished.map((job) => unfinishedJob(job, isShut, actions)),
     );
   }
 
-  function noticeText() {
-    const state = ctx.screen().locked;
-    if (state === null)
+  /** @param {boolean} isShut */
+  paintBottom(isShut) {
+    const { cards, not_each: notEach, not_together: notTogether } = this.area;
+    const open = cards.filter(isOpen);
+    this.bottom.hidden = open.length < 2;
+    setText(this.together, `Commit ${open.length} as one version`);
+    setText(this.each, `Commit ${open.length} one by one`);
+    this.together.disabled = isShut || Boolean(notTogether);
+    const refused = open.find((card) => card.expectations?.refused);
+    const isFailed = open.some((card) => card.state === "failed");
+    this.each.disabled = isShut || Boolean(notEach || refused) || isFailed;
+    let why = "Each card is planned on the version it was staged on, without the other cards";
+    if (notEach) why = `cannot be committed one by one: ${notEach}`;
+    else if (refused)
+      why = `cannot be committed one by one: an expectation refuses “${refused.title}”`;
+    else if (notTogether) why = `cannot be committed as one version: ${notTogether}`;
+    setText(this.why, why);
+  }
+
+  noticeText() {
+    const { locked } = this.ctx.screen();
+    if (locked === null)
       return "Opened with read_only=True: changes can be entered and checked, not staged.";
-    return state === false
+    return locked === false
       ? ""
       : "The lock is shut: changes can be entered and checked. Open the lock to stage them.";
   }
 
-  /** @type {Map<string, {table: ReturnType<typeof conflictTable>, element: HTMLElement}>} */
-  const tables = new Map();
-
-  /** The conflicts of edits with what others committed, and the way to decide them. */
-  function conflictsOf(/** @type {Lnb.Json} */ card) {
-    if (!card.conflicts) {
-      tables.delete(card.id);
+  /** The conflicts of edits with what others committed, and the way to decide them.
+   * @param {Lnb.Json} card */
+  conflictsOf({ id, conflicts }) {
+    if (!conflicts) {
+      this.tables.delete(id);
       return null;
     }
-    const openTable = tables.get(card.id);
-    if (openTable) {
-      openTable.table.put(card.conflicts);
-      return openTable.element;
+    const open = this.tables.get(id);
+    if (open) {
+      open.table.put(conflicts);
+      return open.element;
     }
     /** @type {Lnb.Json[]} */
     let choices = [];
-    const apply = h(
-      "button",
-      {
-        class: "lnb-button lnb-sg-go",
-        type: "button",
-        disabled: true,
-        on: {
-          click: () =>
-            change("edit.resolve", { id: card.id, plan: card.conflicts.plan, choices }).then(() =>
-              tables.delete(card.id),
-            ),
-        },
-      },
-      "Apply choices",
-    );
-    const table = conflictTable(
-      ctx,
-      (result) => {
-        choices = result;
-        apply.toggleAttribute("disabled", !result.length || locked());
-      },
-      { cells: "edit.lines", value: "edit.value", more: { id: card.id } },
-    );
-    table.put(card.conflicts);
+    const resolve = async () => {
+      await this.change("edit.resolve", { id, plan: conflicts.plan, choices });
+      this.tables.delete(id);
+    };
+    const apply = button("Apply choices", resolve, {
+      class: "lnb-button lnb-sg-go",
+      disabled: true,
+    });
+    /** @param {Lnb.Json[]} chosen */
+    const changed = (chosen) => {
+      choices = chosen;
+      apply.toggleAttribute("disabled", !chosen.length || this.ctx.screen().locked !== false);
+    };
+    const requests = { cells: "edit.lines", value: "edit.value", more: { id } };
+    const table = new ConflictTable(this.ctx, changed, requests);
+    table.put(conflicts);
     const element = h("div", { class: "lnb-sg-conflicts" }, table.element, h("p", {}, apply));
-    tables.set(card.id, { table, element });
+    this.tables.set(id, { table, element });
     return element;
   }
 
   /** Change the edits of a card. @param {string} type @param {Lnb.Args} args */
-  async function change(type, args) {
-    show(problem);
+  async change(type, args) {
+    show(this.problem);
     try {
-      await ctx.kernel.ask(type, args);
+      await this.ctx.kernel.ask(type, args);
     } catch (error) {
-      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(this.problem, this.ctx.problem(error));
     }
-    await look();
+    await this.look();
   }
 
   /** @param {Lnb.Json} card @returns {import("./stage_card.js").CardActions} */
-  const actions = (card) => ({
-    conflicts: conflictsOf(card),
-    drop: (edit) =>
-      change("edit.drop", { branch: card.branch, version: card.read_version, ...edit }),
-    commit: (words, approval = {}) =>
-      act("stage.commit", { id: card.id, message: words, ...approval }),
-    prepare: (engine) => act("stage.prepare", { id: card.id, engine }),
-    rerun: () => act("stage.rerun", { id: card.id }),
-    look: () => act("stage.look", { id: card.id }),
-    remove: () => act("stage.remove", { id: card.id }),
-    earlier: () => act("stage.earlier", { id: card.id }),
-    undo: () =>
-      act("stage.add", {
-        verb: card.outcome.undo.verb,
-        args: { version: card.outcome.undo.version },
-        branch: card.outcome.branch,
-        version: card.outcome.version,
-      }),
-    go: () => ctx.travel({ branch: card.outcome.branch, version: card.outcome.version }),
-  });
-
-  /** @param {{card?: Lnb.Json}} target */
-  function open({ card }) {
-    if (!card) return;
-    pendingCard = card;
-    menu();
+  actions(card) {
+    const { id, branch, read_version: version, outcome } = card;
+    return {
+      conflicts: this.conflictsOf(card),
+      drop: (edit) => this.change("edit.drop", { branch, version, ...edit }),
+      commit: (message, approval = {}) => this.act("stage.commit", { id, message, ...approval }),
+      prepare: (engine) => this.act("stage.prepare", { id, engine }),
+      rerun: () => this.act("stage.rerun", { id }),
+      look: () => this.act("stage.look", { id }),
+      remove: () => this.act("stage.remove", { id }),
+      earlier: () => this.act("stage.earlier", { id }),
+      undo: () =>
+        this.act("stage.add", {
+          verb: outcome.undo.verb,
+          args: { version: outcome.undo.version },
+          branch: outcome.branch,
+          version: outcome.version,
+        }),
+      go: () => this.ctx.travel({ branch: outcome.branch, version: outcome.version }),
+    };
   }
+}
 
-  ctx.onClose(
-    ctx.kernel.onState((state) => {
-      static_.hidden = state !== "static";
-      form.element.hidden = state === "static";
-    }),
-  );
-  window.addEventListener("focus", look);
-  ctx.onClose(() => window.removeEventListener("focus", look));
-  ctx.onScreen(
-    (screen, patched) => {
-      const place = `${screen.branch ?? "main"}:${screen.version}`;
-      if (ctx.root.getAttribute("data-fresh") !== place) ctx.root.removeAttribute("data-fresh");
-      if (!patched) menu();
-      else repaint();
-      look();
-    },
-    ["card", "locked", "news"],
-  );
-  return {
-    open,
-    shown: () => {
-      menu();
-      look();
-    },
-  };
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
+export function mountStage(el, ctx) {
+  return new Stage(el, ctx);
 }
 
 export default widget(mountStage, "staged changes");

@@ -1,7 +1,7 @@
 // One staged change: what it does, where it runs, whom it meets, and what can be done with it.
 
 import { brokenExpectations } from "../checks/broken_expectations.js";
-import { ageOf, count, h, plural } from "../js/dom.js";
+import { ageOf, count, h, button as makeButton, plural } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { sampleTable } from "../js/sample_table.js";
 import { consequenceCard } from "./consequence_card.js";
@@ -50,17 +50,11 @@ export function stageCard(card, { first, locked }, act) {
       : null;
   /** @type {MakeButton} */
   const button = (words, work, title = null, kind = "") =>
-    h(
-      "button",
-      {
-        class: `lnb-button${kind}`,
-        type: "button",
-        title,
-        disabled: locked && work !== act.go,
-        on: { click: () => work() },
-      },
-      words,
-    );
+    makeButton(words, () => work(), {
+      class: `lnb-button${kind}`,
+      title,
+      disabled: locked && work !== act.go,
+    });
   const body = [
     card.lines.length
       ? h(
@@ -113,18 +107,12 @@ export function stageCard(card, { first, locked }, act) {
               "and for the version numbers",
           )
         : null,
-      h(
-        "button",
-        {
-          class: "lnb-close",
-          type: "button",
-          "aria-label": `remove: ${card.title}`,
-          title: open ? "Discard the change and delete its files" : "Remove from the list",
-          disabled: locked && open,
-          on: { click: () => act.remove() },
-        },
-        "×",
-      ),
+      makeButton("×", () => act.remove(), {
+        class: "lnb-close",
+        "aria-label": `remove: ${card.title}`,
+        title: open ? "Discard the change and delete its files" : "Remove from the list",
+        disabled: locked && open,
+      }),
     ),
     body,
   );
@@ -143,17 +131,11 @@ function editList({ cells, added, deleted, hidden }, locked, act) {
       { class: look },
       h("i", { "aria-hidden": "true" }, sign),
       h("span", {}, words),
-      h(
-        "button",
-        {
-          class: "lnb-close",
-          type: "button",
-          "aria-label": "take this edit back",
-          disabled: locked,
-          on: { click: () => act.drop(edit) },
-        },
-        "×",
-      ),
+      makeButton("×", () => act.drop(edit), {
+        class: "lnb-close",
+        "aria-label": "take this edit back",
+        disabled: locked,
+      }),
     );
   const value = (/** @type {string | null} */ text) =>
     text === null ? h("em", { class: "lnb-faint" }, "null") : text || h("em", {}, "empty");
@@ -299,11 +281,7 @@ function foot(card, { locked, button, act, commit: named }) {
       h("span", { class: "lnb-sg-done" }, `✓ ${text}`),
       version === null
         ? null
-        : h(
-            "button",
-            { class: "lnb-link", type: "button", on: { click: act.go } },
-            `Show version ${version}`,
-          ),
+        : makeButton(`Show version ${version}`, act.go, { class: "lnb-link" }),
       card.outcome.undo
         ? button(
             `Undo: restore version ${card.outcome.undo.version}`,

@@ -1,7 +1,7 @@
 // The form of a staged change: a verb, its fields with completion, and what the kernel says of it
 // while one types.
 
-import { h, setText, show } from "../js/dom.js";
+import { h, button as makeButton, setText, show } from "../js/dom.js";
 import { suggestions } from "../js/suggestions.js";
 
 const TYPES = [
@@ -222,11 +222,7 @@ export function stageForm(ctx, { stage, code }) {
         more,
       );
     }
-    const more = h(
-      "button",
-      { class: "lnb-link", type: "button", on: { click: () => add(["", ""]) } },
-      "Add column",
-    );
+    const more = makeButton("Add column", () => add(["", ""]), { class: "lnb-link" });
     rows.append(more);
     for (const pair of Object.entries(value ?? { "": "" }))
       add(/** @type {[string, string]} */ (pair));

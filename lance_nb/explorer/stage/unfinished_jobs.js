@@ -1,6 +1,6 @@
 // Jobs that were interrupted, such as by a kernel that died: each can be resumed, or forgotten.
 
-import { h } from "../js/dom.js";
+import { h, button as makeButton } from "../js/dom.js";
 
 /**
  * @typedef {Object} JobActions
@@ -15,17 +15,7 @@ import { h } from "../js/dom.js";
 export function unfinishedJob(job, locked, act) {
   /** @param {string} words @param {() => void} work @param {string} title @param {string} kind */
   const button = (words, work, title, kind) =>
-    h(
-      "button",
-      {
-        class: `lnb-button${kind}`,
-        type: "button",
-        title,
-        disabled: locked,
-        on: { click: work },
-      },
-      words,
-    );
+    makeButton(words, work, { class: `lnb-button${kind}`, title, disabled: locked });
   const resume = () => act.resume(job.id);
   const forget = () => act.forget(job.id);
   return h(

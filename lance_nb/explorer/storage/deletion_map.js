@@ -1,7 +1,7 @@
 // The deleted rows of a fragment as pixels on a canvas, however many rows; the kernel counts them.
 
 import { onTheme, penOf, percent, themeColours } from "../js/canvas.js";
-import { count, h, perFrame, plural } from "../js/dom.js";
+import { button, count, h, perFrame, plural } from "../js/dom.js";
 
 const HEIGHT = 120;
 const MOST_CELL = 9;
@@ -13,26 +13,10 @@ const MOST_CELL = 9;
 export function deletionMap(ctx, place, fragment, numRows) {
   const canvas = h("canvas", { class: "lnb-dm-canvas", role: "img", "aria-label": "deleted rows" });
   const readout = h("p", { class: "lnb-dm-readout" });
-  const out = h(
-    "button",
-    {
-      class: "lnb-button",
-      type: "button",
-      title: "show all rows of the fragment",
-      on: { click: () => load(0, numRows) },
-    },
-    "All rows",
-  );
-  const closer = h(
-    "button",
-    {
-      class: "lnb-button",
-      type: "button",
-      title: "show a quarter of these rows",
-      on: { click: () => zoom(0.5) },
-    },
-    "Zoom in",
-  );
+  const out = button("All rows", () => load(0, numRows), {
+    title: "show all rows of the fragment",
+  });
+  const closer = button("Zoom in", () => zoom(0.5), { title: "show a quarter of these rows" });
   const element = h(
     "div",
     { class: "lnb-dm" },

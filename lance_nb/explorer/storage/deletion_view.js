@@ -33,7 +33,7 @@ export function mountDeletions(el, ctx) {
         : h("p", { class: "lnb-st-well" }, `No row of fragment ${id} is deleted.`);
       show(body, none);
     } catch (error) {
-      show(body, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(body, ctx.problem(error));
     }
   }
 
@@ -59,7 +59,7 @@ export function mountDeletions(el, ctx) {
         return show(body, h("p", { class: "lnb-st-well" }, "No row of this version is deleted."));
       return draw(chosen ?? result.most[0].id);
     } catch (error) {
-      return show(body, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      return show(body, ctx.problem(error));
     }
   }
 

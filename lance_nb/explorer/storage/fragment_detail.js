@@ -1,7 +1,7 @@
 // One fragment in the detail pane: deletions, files by column, indices; and the pages of a file.
 
 import { percent } from "../js/canvas.js";
-import { bytes, count, h, plural, show } from "../js/dom.js";
+import { bytes, count, h, button as makeButton, plural, show } from "../js/dom.js";
 import { deletionMap } from "./deletion_map.js";
 
 /**
@@ -89,11 +89,7 @@ function fileLine(ctx, place, file) {
     file.num_columns > file.columns.length
       ? `, and ${file.num_columns - file.columns.length} more`
       : "";
-  const button = h(
-    "button",
-    { class: "lnb-button", type: "button", "aria-expanded": "false", on: { click: toggle } },
-    "Pages",
-  );
+  const button = makeButton("Pages", toggle, { "aria-expanded": "false" });
 
   async function toggle() {
     const opening = pages.hidden;
@@ -105,7 +101,7 @@ function fileLine(ctx, place, file) {
       const { result } = await ctx.kernel.ask("storage.pages", { ...place, path: file.path });
       show(pages, pageTable(result));
     } catch (error) {
-      show(pages, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(pages, ctx.problem(error));
     }
   }
 

@@ -14,8 +14,7 @@ export function mountFragmentMap(el, ctx) {
   const map = fragmentSection(ctx, {
     placeNow,
     open,
-    failed: (error) =>
-      show(problem, ...(error ? [ctx.problem(/** @type {Lnb.Failure} */ (error))] : [])),
+    failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])),
   });
   el.append(storageFrame("fragments", problem, map.element, below));
 
@@ -30,7 +29,7 @@ export function mountFragmentMap(el, ctx) {
         fragmentDetail(ctx, place, result),
       );
     } catch (error) {
-      show(below, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(below, ctx.problem(error));
     }
   }
 

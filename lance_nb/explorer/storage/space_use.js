@@ -2,7 +2,7 @@
 // every manifest.
 
 import { percent } from "../js/canvas.js";
-import { bytes, count, h, plural, show } from "../js/dom.js";
+import { bytes, count, h, button as makeButton, plural, show } from "../js/dom.js";
 
 /** @type {Record<string, string>} */
 const STATE_COLOURS = {
@@ -16,16 +16,9 @@ const STATE_COLOURS = {
 /** @param {Lnb.Context} ctx @param {() => Lnb.Place} placeNow */
 export function spaceUse(ctx, placeNow) {
   const body = h("div", { class: "lnb-su-body" });
-  const button = h(
-    "button",
-    {
-      class: "lnb-button",
-      type: "button",
-      title: "Reads the manifests of all versions, and one listing",
-      on: { click: run },
-    },
-    "Account for every byte",
-  );
+  const button = makeButton("Account for every byte", run, {
+    title: "Reads the manifests of all versions, and one listing",
+  });
   const words = h(
     "span",
     { class: "lnb-faint" },
@@ -55,11 +48,7 @@ export function spaceUse(ctx, placeNow) {
       "aria-label": "manifests read",
     });
     const far = h("span", {}, "Listing the folder…");
-    const stop = h(
-      "button",
-      { class: "lnb-button", type: "button", on: { click: () => running?.cancel() } },
-      "Cancel",
-    );
+    const stop = makeButton("Cancel", () => running?.cancel());
     show(body, h("p", { class: "lnb-su-running" }, bar, far, stop));
     button.disabled = true;
     const started = (running = ctx.kernel.ask("storage.space", placeNow(), {
@@ -73,7 +62,7 @@ export function spaceUse(ctx, placeNow) {
       const { result } = await started;
       if (running === started) show(body, ...account(ctx, result));
     } catch (error) {
-      if (running === started) show(body, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      if (running === started) show(body, ctx.problem(error));
     }
     button.disabled = false;
   }
@@ -123,15 +112,9 @@ function account(ctx, model) {
   );
   /** @param {{place: string, branch: string | null, version: number}} line */
   const go = (line) =>
-    h(
-      "button",
-      {
-        class: "lnb-link",
-        type: "button",
-        on: { click: () => ctx.travel({ branch: line.branch, version: line.version }) },
-      },
-      line.place,
-    );
+    makeButton(line.place, () => ctx.travel({ branch: line.branch, version: line.version }), {
+      class: "lnb-link",
+    });
   return [
     h(
       "p",

@@ -1,6 +1,6 @@
 // The storage tab: map of the fragments, what would do good, and where all bytes of the folder are.
 
-import { copyText, h, show } from "../js/dom.js";
+import { button, copyText, h, show } from "../js/dom.js";
 import { samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 import { fragmentDetail } from "./fragment_detail.js";
@@ -16,8 +16,7 @@ export function mountStorage(el, ctx) {
   const map = fragmentSection(ctx, {
     placeNow,
     open: openFragment,
-    failed: (error) =>
-      show(problem, ...(error ? [ctx.problem(/** @type {Lnb.Failure} */ (error))] : [])),
+    failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])),
   });
   const health = h(
     "section",
@@ -44,7 +43,7 @@ export function mountStorage(el, ctx) {
     } catch (error) {
       ctx.detail.show({
         title: `Fragment ${id}`,
-        content: ctx.problem(/** @type {Lnb.Failure} */ (error)),
+        content: ctx.problem(error),
       });
     }
   }
@@ -65,7 +64,7 @@ export function mountStorage(el, ctx) {
             ),
       );
     } catch (error) {
-      show(advice, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(advice, ctx.problem(error));
     }
   }
 
@@ -74,38 +73,13 @@ export function mountStorage(el, ctx) {
    */
   function card(entry) {
     const code = h("code", {}, entry.python);
-    const copy = h(
-      "button",
-      {
-        class: "lnb-button",
-        type: "button",
-        on: {
-          click: async () =>
-            ctx.announce((await copyText(entry.python)) ? "Copied" : "Press Ctrl+C"),
-        },
-      },
-      "Copy",
+    const copy = button("Copy", async () =>
+      ctx.announce((await copyText(entry.python)) ? "Copied" : "Press Ctrl+C"),
     );
-    const see = h(
-      "button",
-      {
-        class: "lnb-button",
-        type: "button",
-        on: { click: () => open({ fragment: entry.fragment }) },
-      },
-      `See fragment ${entry.fragment}`,
-    );
+    const see = button(`See fragment ${entry.fragment}`, () => open({ fragment: entry.fragment }));
     const stage =
       entry.stage && ctx.has("stage")
-        ? h(
-            "button",
-            {
-              class: "lnb-button",
-              type: "button",
-              on: { click: () => ctx.go("stage", { card: entry.stage }) },
-            },
-            "Stage this",
-          )
+        ? button("Stage this", () => ctx.go("stage", { card: entry.stage }))
         : null;
     return h(
       "article",

@@ -6,7 +6,7 @@
 
 import { ioMeter } from "../history/overview.js";
 import { codeFooter } from "../js/code_footer.js";
-import { ageOf, bytes, count, h, perFrame, plural, setText, show, svg } from "../js/dom.js";
+import { ageOf, button, bytes, count, h, perFrame, plural, setText, show, svg } from "../js/dom.js";
 import { lookOfOperation } from "../js/operations.js";
 import { widget } from "../js/view.js";
 
@@ -74,16 +74,7 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
     { class: "lnb-input", "aria-label": "sort the tables", on: { change: onOrder } },
     ORDERS.map(([value, words]) => h("option", { value, selected: value === memory.order }, words)),
   );
-  const refresh = h(
-    "button",
-    {
-      class: "lnb-button",
-      type: "button",
-      title: "list the tables again",
-      on: { click: onRefresh },
-    },
-    "Refresh",
-  );
+  const refresh = button("Refresh", onRefresh, { title: "list the tables again" });
   const problem = h("div", { class: "lnb-tb-problem", role: "alert" });
   const list = h("div", { class: "lnb-tb-cards", role: "list", "aria-label": "tables" });
   const room = h("div", { class: "lnb-tb-room" }, list);
@@ -346,7 +337,7 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
       await ctx.kernel.ask("tables.open", { listing: tables.listing, table: index });
     } catch (error) {
       const retry = () => open(index);
-      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error), card ? undefined : retry));
+      show(problem, ctx.problem(error, card ? undefined : retry));
     }
     return scroll.removeAttribute("aria-busy");
   }
@@ -362,7 +353,7 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
       take(result);
       ctx.announce(plural(result.num_tables, "table"));
     } catch (error) {
-      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error), onRefresh));
+      show(problem, ctx.problem(error, onRefresh));
     }
     refresh.disabled = false;
   }

@@ -141,7 +141,7 @@ def test_it_listens_on_this_machine_only_and_says_so_in_a_policy(server: Explore
     script = re.search(r'<script type="module">(.*?)</script>', page, re.DOTALL)
     assert policy is not None
     assert script is not None
-    assert f"script-src '{content_hash(script.group(1))}'" in policy.group(1)
+    assert f"script-src '{content_hash(script.group(1))}' blob:;" in policy.group(1)
     assert "connect-src 'self'" in policy.group(1)
     assert "unsafe" not in policy.group(1)
 
@@ -151,7 +151,7 @@ def test_hostile_texts_end_no_block_of_the_page(payload: str) -> None:
     server = ExplorerServer(lambda: Explorer(hostile_dataset(payload)))
     page = server.page()
     server.close()
-    assert page.count("<script") == page.count("</script>") == 2
+    assert page.count("<script") == page.count("</script>") == 3
     head, given = page.partition("<style>")[0], given_of(page)
     assert set(re.findall(r"<(\w+)", head)) <= {"html", "head", "meta", "link", "title"}
     assert given["state"]["screen"]["error"] is None

@@ -21,6 +21,8 @@ def test_a_page_runs_its_script_and_loads_what_is_named() -> None:
         f"style-src '{content_hash('a {}')}'", "img-src data:", "base-uri 'none'",
         "form-action 'none'",
     ]  # fmt: skip
+    page = html_page("t", "", style="a {}", script="f()", makes_modules=True)
+    assert policy_of(page)[1] == f"script-src '{content_hash('f()')}' blob:"
     page = html_page("t", "", style="a {}")
     assert "script" not in page
 
@@ -28,7 +30,10 @@ def test_a_page_runs_its_script_and_loads_what_is_named() -> None:
 def test_neither_title_nor_data_can_end_its_block() -> None:
     hostile = "</title></script><script>alert(1)</script>"
     page = explorer_page(
-        hostile, ("export default f;", ""), ("data", {"name": hostile}), sources="img-src data:"
+        hostile,
+        ("start();", {"a.js": hostile}),
+        ("data", {"name": hostile}),
+        sources="img-src data:",
     )
-    assert page.count("<script") == page.count("</script>") == 2
+    assert page.count("<script") == page.count("</script>") == 3
     assert page.count("</title>") == 1

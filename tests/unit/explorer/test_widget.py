@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 import shutil
 import sys
 from dataclasses import replace
@@ -74,17 +73,9 @@ def test_in_marimo_a_widget_brings_the_whole_of_its_views(
     monkeypatch.setitem(sys.modules, "marimo", marimo)
     widget = WIDGETS[name](small_dataset())
     assert widget.get_state("_views") == {"_views": ""}
-    assert (widget._esm, widget._css) == assets.standalone_texts(widget.entry)
+    assert widget._code == assets.view_code(widget.entry)
     marimo.running_in_notebook = lambda: False  # a script that imports marimo
-    assert WIDGETS[name](small_dataset())._esm == assets.LOADER
-
-
-def test_the_standalone_explorer_holds_the_views_of_every_tab() -> None:
-    held = set(assets.modules_of(assets.STANDALONE_EXPLORER))
-    for entry in [assets.EXPLORER, *assets.LATE_VIEWS]:
-        assert set(assets.modules_of(entry)) <= held
-    source = (assets.ROOT / assets.STANDALONE_EXPLORER).read_text("utf-8")
-    assert set(re.findall(r'^  "(\w+/.*)": mount', source, re.MULTILINE)) == {*assets.LATE_VIEWS}
+    assert WIDGETS[name](small_dataset())._code == {}
 
 
 @pytest.mark.parametrize("name", WIDGETS)
@@ -209,10 +200,7 @@ def test_the_picture_follows_what_the_browser_shows(monkeypatch: pytest.MonkeyPa
 def test_views_that_a_host_did_not_load_are_those_of_the_package() -> None:
     explorer = Explorer(hostile_dataset("</script><script>evil</script>"))
     reply, _ = talk(explorer, {"id": "1", "type": "views.send", "args": {}})
-    assert reply["result"] == dict(
-        zip(("module", "style"), assets.standalone_texts(explorer.entry), strict=True)
-    )
-    assert "evil" not in reply["result"]["module"]
+    assert reply["result"] == assets.view_code(explorer.entry)
 
 
 def test_buffers_go_as_text_where_a_host_loses_them() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 import lance_nb
-from lance_nb.explorer.assets import texts
 from lance_nb.explorer.history.value_facts import ValueFacts
 from lance_nb.explorer.history.widget import (
     Overview,
@@ -39,14 +38,6 @@ def test_a_view_shows_its_part_alone_and_travels(
     widget.travel("dev:2")
     assert widget.screen["label"] == "dev:2"
     assert key in widget.screen[part]
-
-
-@pytest.mark.parametrize("view", [Overview, Timeline, VersionDetail, SchemaTree])
-def test_the_module_of_a_view_mounts_no_other_view(view: type[LanceWidget]) -> None:
-    module, style = texts(view.entry)
-    assert "export default" in module
-    assert "mountExplorer" not in module
-    assert ".lnb" in style
 
 
 def test_a_damaged_version_and_tag_are_shown_beside_the_others(tmp_path: Path) -> None:

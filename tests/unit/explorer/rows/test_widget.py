@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import lance_nb
-from lance_nb.explorer.assets import texts
 from lance_nb.explorer.messages import Job, begin, handle
 from lance_nb.explorer.rows.widget import RowGrid
 from lance_nb.explorer.session import Session
@@ -23,12 +22,6 @@ def test_it_shows_its_part_alone_and_follows_a_journey() -> None:
     widget.travel("dev:2")
     assert widget.screen["label"] == "dev:2"
     assert "page" in widget.screen["rows"]
-
-
-def test_its_module_mounts_the_view_without_the_other_views() -> None:
-    assert "export default" in texts(RowGrid.entry)[0]
-    assert "mountExplorer" not in texts(RowGrid.entry)[0]
-    assert ".lnb" in texts(RowGrid.entry)[1]
 
 
 def ask(session: Session, kind: str, **args: Any) -> dict[str, Any]:

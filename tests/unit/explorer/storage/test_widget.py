@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from lance_nb.explorer.assets import texts
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.storage.widget import DeletionMap, FragmentMap, SpaceView, StorageView
@@ -75,7 +74,6 @@ def test_it_works_alone_on_a_dataset_and_on_a_path(tmp_path: Path) -> None:
         assert widget.error is None
         assert widget.screen["label"] == f"main:{dataset.version}"
     assert FragmentMap(tmp_path / "none.lance").error is not None
-    assert "mountExplorer" not in texts(FragmentMap.entry)[0]
 
 
 def test_it_begins_with_the_fragment_that_is_asked_for(tmp_path: Path) -> None:
@@ -102,4 +100,3 @@ def test_it_works_alone_on_a_dataset_and_on_a_path_space_view(tmp_path: Path) ->
         assert widget.error is None
         assert widget.screen["label"] == f"main:{dataset.version}"
     assert SpaceView(tmp_path / "none.lance").error is not None
-    assert "mountExplorer" not in texts(SpaceView.entry)[0]
