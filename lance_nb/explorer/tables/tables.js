@@ -6,7 +6,19 @@
 
 import { ioMeter } from "../history/overview.js";
 import { codeFooter } from "../js/code_footer.js";
-import { ageOf, button, bytes, count, h, perFrame, plural, setText, show, svg } from "../js/dom.js";
+import {
+  ageOf,
+  button,
+  bytes,
+  consume,
+  count,
+  h,
+  perFrame,
+  plural,
+  setText,
+  show,
+  svg,
+} from "../js/dom.js";
 import { lookOfOperation } from "../js/operations.js";
 import { widget } from "../js/view.js";
 
@@ -39,224 +51,242 @@ const STATES = /** @type {Record<string, [sign: string, words: string]>} */ ({
  * @returns {TablesMemory}
  */
 export function tablesMemory() {
-  const memory_ = { top: 0, active: null, listing: 0, focus: false };
-  return { filter: "", order: "name", cards: new Map(), ...memory_ };
+  const start = { filter: "", order: "name", top: 0, active: null, listing: 0, focus: false };
+  return { ...start, cards: new Map() };
 }
 
-/** @param {HTMLElement} el @param {Lnb.Context} ctx @param {TablesMemory} [memory] */
-export function mountTables(el, ctx, memory = tablesMemory()) {
-  /** @type {Lnb.Json} */
-  let tables = null;
-  /** @type {string[]} */
-  let labels = [];
-  /** @type {number[]} places of the tables that pass the filter, sorted */
-  let places = [];
-  let columns = 1;
-  /** @type {Map<number, HTMLElement>} by place, those in the page */
-  const inPage = new Map();
-  /** @type {Set<{tables: number[], asked: Lnb.Asked}>} */
-  const running = new Set();
-  /** @type {Set<number>} tables that are asked for one by one, because a batch failed */
-  const alone = new Set();
+const ROW = CARD.height + CARD.gap;
 
-  const title = h("h2", { class: "lnb-name" });
-  const status = h("span", { class: "lnb-tb-status", role: "status" });
-  const filter = h("input", {
+class Tables {
+  /** @type {Lnb.Json} */
+  tables = null;
+  /** @type {string[]} */
+  labels = [];
+  /** @type {number[]} places of the tables that pass the filter, sorted */
+  places = [];
+  columns = 1;
+  /** @type {Map<number, HTMLElement>} by place, those in the page */
+  inPage = new Map();
+  /** @type {Set<{tables: number[], asked: Lnb.Asked}>} */
+  running = new Set();
+  /** @type {Set<number>} tables that are asked for one by one, because a batch failed */
+  alone = new Set();
+  /** @type {Lnb.CodeLines | null} */
+  lines = null;
+  title = h("h2", { class: "lnb-name" });
+  status = h("span", { class: "lnb-tb-status", role: "status" });
+  filter = h("input", {
     class: "lnb-input lnb-tb-filter",
     type: "search",
     placeholder: "find a table",
     "aria-label": "find a table by its name",
-    on: { input: onFilter, keydown: onFilterKey },
+    on: { input: () => this.onFilter(), keydown: (event) => this.onFilterKey(event) },
   });
-  filter.value = memory.filter;
-  const order = h(
-    "select",
-    { class: "lnb-input", "aria-label": "sort the tables", on: { change: onOrder } },
-    ORDERS.map(([value, words]) => h("option", { value, selected: value === memory.order }, words)),
-  );
-  const refresh = button("Refresh", onRefresh, { title: "list the tables again" });
-  const problem = h("div", { class: "lnb-tb-problem", role: "alert" });
-  const list = h("div", { class: "lnb-tb-cards", role: "list", "aria-label": "tables" });
-  const room = h("div", { class: "lnb-tb-room" }, list);
-  const scroll = h(
+  refresh = button("Refresh", () => this.onRefresh(), { title: "list the tables again" });
+  problem = h("div", { class: "lnb-tb-problem", role: "alert" });
+  list = h("div", { class: "lnb-tb-cards", role: "list", "aria-label": "tables" });
+  room = h("div", { class: "lnb-tb-room" }, this.list);
+  scroll = h(
     "div",
-    { class: "lnb-tb-scroll", on: { scroll: perFrame(paint), keydown: onKey, focusin: onFocus } },
-    room,
+    {
+      class: "lnb-tb-scroll",
+      on: {
+        scroll: perFrame(() => this.paint()),
+        keydown: (event) => this.onKey(event),
+        focusin: (event) => this.onFocus(event),
+      },
+    },
+    this.room,
   );
-  const none = h("p", { class: "lnb-tb-none", hidden: true });
-  const note = h("p", { class: "lnb-tb-note" });
-  const code = h("div", {});
-  el.append(
-    h(
-      "div",
-      { class: "lnb-card lnb-tb" },
-      h(
-        "header",
-        { class: "lnb-tb-head" },
-        h("div", { class: "lnb-title" }, title, status),
-        h("div", { class: "lnb-tb-tools" }, filter, order, refresh, ioMeter(ctx)),
+  none = h("p", { class: "lnb-tb-none", hidden: true });
+  note = h("p", { class: "lnb-tb-note" });
+
+  /** @param {HTMLElement} el @param {Lnb.Context} ctx @param {TablesMemory} memory */
+  constructor(el, ctx, memory) {
+    this.ctx = ctx;
+    this.memory = memory;
+    this.filter.value = memory.filter;
+    this.order = h(
+      "select",
+      { class: "lnb-input", "aria-label": "sort the tables", on: { change: () => this.onOrder() } },
+      ORDERS.map(([value, label]) =>
+        h("option", { value, selected: value === memory.order }, label),
       ),
-      problem,
-      none,
-      scroll,
-      note,
-      code,
-    ),
-  );
-  /** @type {Lnb.CodeLines | null} */
-  let lines = null;
-  const paintCode = codeFooter(code, ctx, () => lines);
-
-  ctx.onScreen((screen) => screen.tables?.labels && take(screen.tables));
-  ctx.describe("tables", () => ({
-    filter: memory.filter,
-    order: memory.order,
-    first: firstInSight(),
-  }));
-  const observer = new ResizeObserver(perFrame(layOut));
-  observer.observe(scroll);
-  ctx.onClose(() => observer.disconnect());
-  ctx.onClose(ctx.kernel.onState((state) => state === "live" && paint()));
-  scroll.scrollTop = memory.top;
-  paint();
-  if (memory.focus && memory.active !== null) buttonOf(memory.active)?.focus();
-  memory.focus = false;
-
-  /** @param {Lnb.Json} answer a listing */
-  function take(answer) {
-    tables = answer;
-    labels = answer.labels;
-    if (memory.listing !== answer.listing) memory.cards.clear();
-    memory.listing = answer.listing;
-    for (const [index, card] of Object.entries(answer.cards)) memory.cards.set(Number(index), card);
-    setText(title, answer.name);
-    title.title = answer.uri;
-    setText(note, answer.looked_at);
-    arrange();
-    loadLabels();
+    );
+    const code = h("div", {});
+    el.append(
+      h(
+        "div",
+        { class: "lnb-card lnb-tb" },
+        h(
+          "header",
+          { class: "lnb-tb-head" },
+          h("div", { class: "lnb-title" }, this.title, this.status),
+          h("div", { class: "lnb-tb-tools" }, this.filter, this.order, this.refresh, ioMeter(ctx)),
+        ),
+        this.problem,
+        this.none,
+        this.scroll,
+        this.note,
+        code,
+      ),
+    );
+    this.paintCode = codeFooter(code, ctx, () => this.lines);
+    ctx.onScreen((screen) => screen.tables?.labels && this.take(screen.tables));
+    ctx.describe("tables", () => {
+      const { filter, order } = memory;
+      return { filter, order, first: Math.floor(this.scroll.scrollTop / ROW) * this.columns };
+    });
+    const observer = new ResizeObserver(perFrame(() => this.layOut()));
+    observer.observe(this.scroll);
+    ctx.onClose(() => observer.disconnect());
+    ctx.onClose(ctx.kernel.onState((state) => state === "live" && this.paint()));
+    this.scroll.scrollTop = memory.top;
+    this.paint();
+    if (memory.focus && memory.active !== null) this.buttonOf(memory.active)?.focus();
+    memory.focus = false;
   }
 
-  async function loadLabels() {
-    const { listing } = tables;
-    while (labels.length < tables.num_tables && ctx.kernel.state !== "static") {
-      const listing_ = ctx.kernel.ask("tables.list", { listing, first: labels.length });
-      const { result } = await listing_.catch(() => ({ result: { labels: [] } }));
-      if (listing !== tables.listing || !result.labels.length) return;
-      labels = [...labels, ...result.labels];
-      arrange();
+  /** @param {Lnb.Json} answer a listing */
+  take(answer) {
+    const { memory } = this;
+    this.tables = answer;
+    this.labels = answer.labels;
+    if (memory.listing !== answer.listing) memory.cards.clear();
+    memory.listing = answer.listing;
+    this.keepCards(answer.cards);
+    setText(this.title, answer.name);
+    this.title.title = answer.uri;
+    setText(this.note, answer.looked_at);
+    this.arrange();
+    this.loadLabels();
+  }
+
+  /** @param {Record<string, Lnb.Json>} cards by place of the table */
+  keepCards(cards) {
+    for (const [index, card] of Object.entries(cards)) this.memory.cards.set(Number(index), card);
+  }
+
+  async loadLabels() {
+    const { listing } = this.tables;
+    while (this.labels.length < this.tables.num_tables && this.ctx.kernel.state !== "static") {
+      const request = this.ctx.kernel.ask("tables.list", { listing, first: this.labels.length });
+      const { result } = await request.catch(() => ({ result: { labels: [] } }));
+      if (listing !== this.tables.listing || !result.labels.length) return;
+      this.labels = [...this.labels, ...result.labels];
+      this.arrange();
       if (result.labels.length < LABELS) return;
     }
   }
 
   /** Filter and sort; what is not described comes last. */
-  function arrange() {
+  arrange() {
+    const { memory, labels } = this;
     const query = memory.filter.trim().toLowerCase();
-    places = [...labels.keys()].filter((index) => labels[index].toLowerCase().includes(query));
+    const places = [...labels.keys()].filter((index) =>
+      labels[index].toLowerCase().includes(query),
+    );
     const value = VALUES[memory.order];
-    /** @param {number} index */
-    const rank = (index) => memory.cards.get(index)?.[value] ?? -1;
+    const rank = (/** @type {number} */ index) => memory.cards.get(index)?.[value] ?? -1;
     if (memory.order === "name-down") places.reverse();
     else if (value) places.sort((a, b) => rank(b) - rank(a) || a - b);
     if (memory.active === null || !places.includes(memory.active))
       memory.active = places[0] ?? null;
-    none.hidden = places.length > 0;
-    setText(none, labels.length ? "No table matches the filter." : "There are no tables here.");
-    scroll.hidden = !places.length;
-    layOut();
+    this.places = places;
+    this.none.hidden = places.length > 0;
+    const reason = labels.length ? "No table matches the filter." : "There are no tables here.";
+    setText(this.none, reason);
+    this.scroll.hidden = !places.length;
+    this.layOut();
   }
 
-  function layOut() {
-    const wide = scroll.clientWidth || CARD.width;
-    columns = Math.max(1, Math.floor((wide - CARD.gap) / (CARD.width + CARD.gap)));
-    const rows = Math.ceil(places.length / columns);
-    const height = rows * (CARD.height + CARD.gap) + CARD.gap;
-    room.style.setProperty("height", `${height}px`);
-    scroll.style.setProperty("height", `min(var(--lnb-height), ${height}px)`);
-    list.style.setProperty("grid-template-columns", `repeat(${columns}, minmax(0, 1fr))`);
-    paint();
+  layOut() {
+    const wide = this.scroll.clientWidth || CARD.width;
+    this.columns = Math.max(1, Math.floor((wide - CARD.gap) / (CARD.width + CARD.gap)));
+    const rows = Math.ceil(this.places.length / this.columns);
+    const height = rows * ROW + CARD.gap;
+    this.room.style.setProperty("height", `${height}px`);
+    this.scroll.style.setProperty("height", `min(var(--lnb-height), ${height}px)`);
+    this.list.style.setProperty("grid-template-columns", `repeat(${this.columns}, minmax(0, 1fr))`);
+    this.paint();
   }
 
-  function heightInSight() {
-    return scroll.clientHeight || ctx.height;
-  }
-
-  function firstInSight() {
-    return Math.floor(scroll.scrollTop / (CARD.height + CARD.gap)) * columns;
+  heightInSight() {
+    return this.scroll.clientHeight || this.ctx.height;
   }
 
   /** The places in sight, with `beside` rows of cards on each side. @param {number} beside */
-  function inSight(beside) {
-    const high = CARD.height + CARD.gap;
-    const first = Math.max(0, Math.floor(scroll.scrollTop / high) - beside);
-    const stop = Math.ceil((scroll.scrollTop + heightInSight()) / high) + beside;
-    return { first, places: places.slice(first * columns, stop * columns) };
+  inSight(beside) {
+    const top = this.scroll.scrollTop;
+    const first = Math.max(0, Math.floor(top / ROW) - beside);
+    const stop = Math.ceil((top + this.heightInSight()) / ROW) + beside;
+    return { first, places: this.places.slice(first * this.columns, stop * this.columns) };
   }
 
-  function paint() {
-    if (!tables) return;
-    memory.top = scroll.scrollTop;
-    const { first, places: shown } = inSight(BESIDE);
-    if (memory.active !== null && !shown.includes(memory.active) && !hasFocus())
-      memory.active = inSight(0).places[0] ?? memory.active;
-    const focused = hasFocus() ? memory.active : null;
-    for (const index of [...inPage.keys()]) if (!shown.includes(index)) inPage.delete(index);
-    const items = shown.map((tableIndex, index) => itemOf(tableIndex, first * columns + index));
-    if (
-      items.some((item, index) => list.children[index] !== item) ||
-      list.children.length > items.length
-    )
-      show(list, items);
-    list.style.setProperty("top", `${first * (CARD.height + CARD.gap) + CARD.gap}px`);
-    if (focused !== null && document.activeElement !== buttonOf(focused))
-      buttonOf(focused)?.focus({ preventScroll: true });
-    paintStatus();
-    request();
-  }
-
-  function paintStatus() {
-    const all = plural(tables.num_tables, "table");
-    const waiting = sortsAll() ? places.filter((index) => !memory.cards.has(index)).length : 0;
-    const countText = places.length < labels.length ? `${count(places.length)} of ${all}` : all;
-    setText(
-      status,
-      waiting ? `${countText} · reading ${count(waiting)} more to sort them` : countText,
+  paint() {
+    if (!this.tables) return;
+    const { memory, list } = this;
+    memory.top = this.scroll.scrollTop;
+    const { first, places } = this.inSight(BESIDE);
+    const hasFocus = list.contains(document.activeElement);
+    if (memory.active !== null && !places.includes(memory.active) && !hasFocus)
+      memory.active = this.inSight(0).places[0] ?? memory.active;
+    for (const index of [...this.inPage.keys()])
+      if (!places.includes(index)) this.inPage.delete(index);
+    const items = places.map((index, position) =>
+      this.itemOf(index, first * this.columns + position),
     );
+    const isSame =
+      list.children.length <= items.length &&
+      items.every((item, position) => list.children[position] === item);
+    if (!isSame) show(list, items);
+    list.style.setProperty("top", `${first * ROW + CARD.gap}px`);
+    const focused = hasFocus && memory.active !== null ? this.buttonOf(memory.active) : null;
+    if (focused && document.activeElement !== focused) focused.focus({ preventScroll: true });
+    this.paintStatus();
+    this.request();
   }
 
-  function sortsAll() {
-    return memory.order in VALUES && ctx.kernel.state === "live";
+  paintStatus() {
+    const { places, labels, memory } = this;
+    const all = plural(this.tables.num_tables, "table");
+    const shown = places.length < labels.length ? `${count(places.length)} of ${all}` : all;
+    const waiting = this.sortsAll() ? places.filter((index) => !memory.cards.has(index)) : [];
+    const reading = ` · reading ${count(waiting.length)} more to sort them`;
+    setText(this.status, waiting.length ? shown + reading : shown);
   }
 
-  function hasFocus() {
-    return list.contains(document.activeElement);
+  sortsAll() {
+    return this.memory.order in VALUES && this.ctx.kernel.state === "live";
   }
 
   /** @param {number} index */
-  function buttonOf(index) {
-    return inPage.get(index)?.querySelector("button");
+  buttonOf(index) {
+    return this.inPage.get(index)?.querySelector("button");
   }
 
   /** @param {number} tableIndex @param {number} index among those that pass the filter */
-  function itemOf(tableIndex, index) {
-    const existing = inPage.get(tableIndex);
-    const card = memory.cards.get(tableIndex);
+  itemOf(tableIndex, index) {
+    const existing = this.inPage.get(tableIndex);
+    const card = this.memory.cards.get(tableIndex);
     const state = card?.state ?? "waiting";
     const item = existing ?? h("div", { role: "listitem" });
     item.setAttribute("aria-posinset", String(index + 1));
-    item.setAttribute("aria-setsize", String(places.length));
+    item.setAttribute("aria-setsize", String(this.places.length));
     if (!existing || item.dataset.state !== state || item.dataset.version !== versionOf(card)) {
       item.dataset.state = state;
       item.dataset.version = versionOf(card);
-      show(item, cardButton(tableIndex, card));
-      inPage.set(tableIndex, item);
+      show(item, this.cardButton(tableIndex, card));
+      this.inPage.set(tableIndex, item);
     }
-    buttonOf(tableIndex)?.setAttribute("tabindex", tableIndex === memory.active ? "0" : "-1");
+    const isActive = tableIndex === this.memory.active;
+    this.buttonOf(tableIndex)?.setAttribute("tabindex", isActive ? "0" : "-1");
     return item;
   }
 
   /** @param {number} index @param {Lnb.Json} card */
-  function cardButton(index, card) {
-    const label = labels[index];
+  cardButton(index, card) {
+    const label = this.labels[index];
     return h(
       "button",
       {
@@ -264,7 +294,7 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
         type: "button",
         "aria-label": spoken(label, card),
         title: card?.health ?? label,
-        on: { click: () => open(index) },
+        on: { click: () => this.open(index) },
       },
       h(
         "span",
@@ -279,161 +309,162 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
   }
 
   /** Tables without a card: those in sight first, then all when they are sorted by a value. */
-  function request() {
-    if (ctx.kernel.state !== "live") return;
-    const { places: shown } = inSight(0);
-    for (const batch of running)
-      if (!sortsAll() && !batch.tables.some((index) => shown.includes(index))) batch.asked.cancel();
-    const busy = new Set([...running].flatMap((batch) => batch.tables));
-    const missing = [...new Set([...shown, ...(sortsAll() ? places : [])])].filter(
-      (index) => !memory.cards.has(index) && !busy.has(index),
+  request() {
+    if (this.ctx.kernel.state !== "live") return;
+    const { places: shown } = this.inSight(0);
+    for (const batch of this.running)
+      if (!this.sortsAll() && !batch.tables.some((index) => shown.includes(index)))
+        batch.asked.cancel();
+    const busy = new Set([...this.running].flatMap((batch) => batch.tables));
+    const missing = [...new Set([...shown, ...(this.sortsAll() ? this.places : [])])].filter(
+      (index) => !this.memory.cards.has(index) && !busy.has(index),
     );
-    while (missing.length && running.size < BATCHES) {
-      const single = missing.findIndex((index) => alone.has(index));
-      describe(single < 0 ? missing.splice(0, BATCH) : missing.splice(single, 1));
+    while (missing.length && this.running.size < BATCHES) {
+      const single = missing.findIndex((index) => this.alone.has(index));
+      this.describe(single < 0 ? missing.splice(0, BATCH) : missing.splice(single, 1));
     }
   }
 
-  /** @param {number[]} asked_tables */
-  async function describe(asked_tables) {
-    const { listing } = tables;
-    const describing = ctx.kernel.ask(
-      "tables.describe",
-      { listing, tables: asked_tables },
-      { quiet: true, progress: () => {} },
-    );
-    const batch = { tables: asked_tables, asked: describing };
-    running.add(batch);
+  /** @param {number[]} tables */
+  async describe(tables) {
+    const { listing } = this.tables;
+    const options = { quiet: true, progress: () => {} };
+    const asked = this.ctx.kernel.ask("tables.describe", { listing, tables }, options);
+    const batch = { tables, asked };
+    this.running.add(batch);
     try {
-      const { result } = await describing;
-      if (result.listing === tables.listing)
-        for (const [index, card] of Object.entries(result.cards))
-          memory.cards.set(Number(index), card);
+      const { result } = await asked;
+      if (result.listing === this.tables.listing) this.keepCards(result.cards);
     } catch (error) {
       const { card } = /** @type {Lnb.Failure} */ (error);
       // A table that spoils its batch is told from the others by asking for each alone.
-      if (card?.kind !== "CancelledError" && listing === tables.listing)
-        for (const index of asked_tables) {
-          if (asked_tables.length > 1) alone.add(index);
-          else memory.cards.set(index, failedCard(labels[index], card));
+      if (card?.kind !== "CancelledError" && listing === this.tables.listing)
+        for (const index of tables) {
+          if (tables.length > 1) this.alone.add(index);
+          else this.memory.cards.set(index, failedCard(this.labels[index], card));
         }
     }
-    running.delete(batch);
-    if (sortsAll()) arrange();
-    else paint();
+    this.running.delete(batch);
+    if (this.sortsAll()) this.arrange();
+    else this.paint();
   }
 
   /** @param {number} index */
-  async function open(index) {
-    const card = memory.cards.get(index);
-    memory.active = index;
-    select(index);
-    if (ctx.screen().kept)
-      return ctx.announce("This page is a snapshot. The line below opens the table in a notebook.");
-    show(problem);
-    scroll.setAttribute("aria-busy", "true");
-    ctx.announce(`Opening ${labels[index]}…`);
+  async open(index) {
+    const card = this.memory.cards.get(index);
+    this.memory.active = index;
+    this.select(index);
+    if (this.ctx.screen().kept)
+      return this.ctx.announce(
+        "This page is a snapshot. The line below opens the table in a notebook.",
+      );
+    show(this.problem);
+    this.scroll.setAttribute("aria-busy", "true");
+    this.ctx.announce(`Opening ${this.labels[index]}…`);
     try {
-      await ctx.kernel.ask("tables.open", { listing: tables.listing, table: index });
+      await this.ctx.kernel.ask("tables.open", { listing: this.tables.listing, table: index });
     } catch (error) {
-      const retry = () => open(index);
-      show(problem, ctx.problem(error, card ? undefined : retry));
+      const retry = () => this.open(index);
+      show(this.problem, this.ctx.problem(error, card ? undefined : retry));
     }
-    return scroll.removeAttribute("aria-busy");
+    return this.scroll.removeAttribute("aria-busy");
   }
 
-  async function onRefresh() {
-    show(problem);
-    refresh.disabled = true;
+  async onRefresh() {
+    show(this.problem);
+    this.refresh.disabled = true;
     try {
-      const { result } = await ctx.kernel.ask("tables.refresh", {});
-      alone.clear();
-      inPage.clear();
-      memory.active = null;
-      take(result);
-      ctx.announce(plural(result.num_tables, "table"));
+      const { result } = await this.ctx.kernel.ask("tables.refresh", {});
+      this.alone.clear();
+      this.inPage.clear();
+      this.memory.active = null;
+      this.take(result);
+      this.ctx.announce(plural(result.num_tables, "table"));
     } catch (error) {
-      show(problem, ctx.problem(error, onRefresh));
+      const problem = this.ctx.problem(error, () => this.onRefresh());
+      show(this.problem, problem);
     }
-    refresh.disabled = false;
+    this.refresh.disabled = false;
   }
 
-  function onFilter() {
-    memory.filter = filter.value;
-    scroll.scrollTop = 0;
-    arrange();
+  onFilter() {
+    this.memory.filter = this.filter.value;
+    this.scroll.scrollTop = 0;
+    this.arrange();
   }
 
   /** @param {KeyboardEvent} event */
-  function onFilterKey(event) {
-    if (event.key === "Escape" && filter.value) {
+  onFilterKey(event) {
+    if (event.key === "Escape" && this.filter.value) {
       event.preventDefault();
-      filter.value = "";
-      onFilter();
-    } else if (event.key === "ArrowDown" && places.length) {
+      this.filter.value = "";
+      this.onFilter();
+    } else if (event.key === "ArrowDown" && this.places.length) {
       event.preventDefault();
-      move(0);
-    } else if (event.key === "Enter" && places.length === 1) open(places[0]);
+      this.move(0);
+    } else if (event.key === "Enter" && this.places.length === 1) this.open(this.places[0]);
   }
 
-  function onOrder() {
-    memory.order = order.value;
-    scroll.scrollTop = 0;
-    arrange();
+  onOrder() {
+    this.memory.order = this.order.value;
+    this.scroll.scrollTop = 0;
+    this.arrange();
   }
 
   /** @param {Lnb.Heard<FocusEvent>} event */
-  function onFocus(event) {
+  onFocus(event) {
     const item = event.target.closest("[role=listitem]");
-    for (const [index, element] of inPage) if (element === item) select(index);
+    for (const [index, element] of this.inPage) if (element === item) this.select(index);
   }
 
   /** @param {number} index */
-  function select(index) {
-    if (memory.active !== index && memory.active !== null)
-      buttonOf(memory.active)?.setAttribute("tabindex", "-1");
-    memory.active = index;
-    buttonOf(index)?.setAttribute("tabindex", "0");
-    lines = memory.cards.get(index)?.code ?? null;
-    paintCode();
+  select(index) {
+    if (this.memory.active !== index && this.memory.active !== null)
+      this.buttonOf(this.memory.active)?.setAttribute("tabindex", "-1");
+    this.memory.active = index;
+    this.buttonOf(index)?.setAttribute("tabindex", "0");
+    this.lines = this.memory.cards.get(index)?.code ?? null;
+    this.paintCode();
   }
 
   /** @param {KeyboardEvent} event */
-  function onKey(event) {
-    const index = memory.active === null ? -1 : places.indexOf(memory.active);
-    const page = columns * Math.max(1, Math.floor(heightInSight() / (CARD.height + CARD.gap)));
+  onKey(event) {
+    const index = this.memory.active === null ? -1 : this.places.indexOf(this.memory.active);
+    const page = this.columns * Math.max(1, Math.floor(this.heightInSight() / ROW));
     /** @type {Record<string, number>} */
     const steps = {
       ArrowRight: index + 1,
       ArrowLeft: index - 1,
-      ArrowDown: index + columns,
-      ArrowUp: index - columns,
-      PageDown: Math.min(index + page, places.length - 1),
+      ArrowDown: index + this.columns,
+      ArrowUp: index - this.columns,
+      PageDown: Math.min(index + page, this.places.length - 1),
       PageUp: Math.max(index - page, 0),
       Home: 0,
-      End: places.length - 1,
+      End: this.places.length - 1,
     };
     const next = steps[event.key];
     if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    event.stopPropagation();
-    if (next < 0 && event.key === "ArrowUp") filter.focus();
-    else if (next >= 0 && next < places.length) move(next);
+    consume(event);
+    if (next < 0 && event.key === "ArrowUp") this.filter.focus();
+    else if (next >= 0 && next < this.places.length) this.move(next);
   }
 
   /** Focus the card at an index among those that pass the filter. @param {number} index */
-  function move(index) {
-    const high = CARD.height + CARD.gap;
-    const top = Math.floor(index / columns) * high;
-    const seen = heightInSight();
-    if (top < scroll.scrollTop) scroll.scrollTop = top;
-    else if (top + high + CARD.gap > scroll.scrollTop + seen)
-      scroll.scrollTop = top + high + CARD.gap - seen;
-    memory.active = places[index];
-    paint();
-    buttonOf(places[index])?.focus({ preventScroll: true });
-    select(places[index]);
+  move(index) {
+    const top = Math.floor(index / this.columns) * ROW;
+    const bottom = top + ROW + CARD.gap - this.heightInSight();
+    if (top < this.scroll.scrollTop) this.scroll.scrollTop = top;
+    else if (bottom > this.scroll.scrollTop) this.scroll.scrollTop = bottom;
+    this.memory.active = this.places[index];
+    this.paint();
+    this.buttonOf(this.places[index])?.focus({ preventScroll: true });
+    this.select(this.places[index]);
   }
+}
+
+/** @param {HTMLElement} el @param {Lnb.Context} ctx @param {TablesMemory} [memory] */
+export function mountTables(el, ctx, memory = tablesMemory()) {
+  new Tables(el, ctx, memory);
 }
 
 /** @param {Lnb.Json} card */
