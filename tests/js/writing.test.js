@@ -8,7 +8,7 @@ import { mergePage } from "../../lance_nb/explorer/refs/merge_page.js";
 import { placeText, refCard } from "../../lance_nb/explorer/refs/ref_card.js";
 import { refForm } from "../../lance_nb/explorer/refs/ref_form.js";
 import { isOpen, stageCard } from "../../lance_nb/explorer/stage/stage_card.js";
-import { stageForm } from "../../lance_nb/explorer/stage/stage_form.js";
+import { StageForm } from "../../lance_nb/explorer/stage/stage_form.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, send, shown } from "./light_page.js";
 
@@ -680,7 +680,10 @@ const MENU = {
 function staging() {
   const ctx = fakeContext();
   const [edits, codes] = [[], []];
-  const part = stageForm(ctx, { stage: (edit) => edits.push(edit), code: (c) => codes.push(c) });
+  const part = new StageForm(ctx, {
+    stage: (edit) => edits.push(edit),
+    code: (c) => codes.push(c),
+  });
   document.body.append(part.element);
   part.offer(structuredClone(MENU));
   return { ctx, edits, codes, part, element: part.element };

@@ -19,8 +19,7 @@ const NOT_BOUND =
 const NONE_YET =
   "Expect something of every version, such as score BETWEEN 0 AND 1: versions that pass and fail " +
   "are marked on the timeline.";
-const CLOSED =
-  "The gate is closed: the Stage tab refuses a commit that breaks an expectation. " + NOT_BOUND;
+const CLOSED = "The gate is closed: the Stage tab refuses a commit that breaks an expectation.";
 
 /** @param {Lnb.Json} outcome */
 const isFailure = (outcome) => outcome.status === "fail";
@@ -151,7 +150,7 @@ class Expectations {
       expectations.map((/** @type {Lnb.Json} */ expectation) => this.line(expectation)),
       problems.map((/** @type {Lnb.Json} */ problem) => this.damagedLine(problem)),
       total + problems.length === 0 && note(NONE_YET),
-      gate && note(CLOSED),
+      gate && note(`${CLOSED} ${NOT_BOUND}`),
     );
   }
 

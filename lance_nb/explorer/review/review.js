@@ -189,7 +189,7 @@ class Review {
       this.comments,
       discussion.length
         ? discussion.map((/** @type {Lnb.Json} */ remark) => this.comment(remark))
-        : note("Nobody has written a comment yet."),
+        : note("No comments yet."),
       problems.map((/** @type {string} */ problem) => note(`A comment was left out: ${problem}`)),
     );
   }

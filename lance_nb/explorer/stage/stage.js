@@ -5,7 +5,7 @@ import { lockButton } from "../js/lock_button.js";
 import { widget } from "../js/view.js";
 import { ConflictTable } from "../refs/conflict_table.js";
 import { isOpen, stageCard } from "./stage_card.js";
-import { stageForm } from "./stage_form.js";
+import { StageForm } from "./stage_form.js";
 import { unfinishedJob } from "./unfinished_jobs.js";
 
 const PROGRESS_MS = 400;
@@ -82,7 +82,7 @@ class Stage {
   /** @param {HTMLElement} el @param {Lnb.Context} ctx */
   constructor(el, ctx) {
     this.ctx = ctx;
-    this.form = stageForm(ctx, {
+    this.form = new StageForm(ctx, {
       stage: (edit) => this.act("stage.add", edit),
       code: (lines) => ctx.code(lines),
     });

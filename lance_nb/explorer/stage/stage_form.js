@@ -1,28 +1,14 @@
 // The form of a staged change: a verb, its fields with completion, and what the kernel says of it
 // while one types.
 
-import { h, button as makeButton, setText, show } from "../js/dom.js";
+import { button, h, setText, show } from "../js/dom.js";
 import { suggestions } from "../js/suggestions.js";
 
-const TYPES = [
-  "int8",
-  "int16",
-  "int32",
-  "int64",
-  "uint8",
-  "uint32",
-  "uint64",
-  "float16",
-  "float32",
-  "float64",
-  "bool",
-  "string",
-  "large_string",
-  "binary",
-  "date32",
-  "timestamp[us]",
-  "float16[128]",
-];
+const TYPES = (
+  "int8 int16 int32 int64 uint8 uint32 uint64 float16 float32 float64 bool string large_string " +
+  "binary date32 timestamp[us] float16[128]"
+).split(" ");
+const MAX_SUGGESTIONS = 12;
 const ENGINES = [
   ["auto", "automatic"],
   ["local", "here"],
@@ -45,157 +31,154 @@ const NAME = /`(?:[^`]|``)*$|[A-Za-z_][\w.]*$/;
 const PART = /\s*`(?:[^`]|``)*`|[^,]+/g;
 let instances = 0;
 
-/**
- * @param {Lnb.Context} ctx
- * @param {{stage: (edit: Edit) => void, code: (lines: Lnb.CodeLines|null) => void}} act
- */
-export function stageForm(ctx, { stage, code }) {
-  const uid = `lnb-sg${(instances += 1)}`;
-  const request = ctx.kernel.line();
+export class StageForm {
+  uid = `lnb-sg${(instances += 1)}`;
+  /** @type {Menu | null} */
+  menu = null;
+  /** @type {{field: Field & {name: string}, input: Input, label: HTMLElement}[]} */
+  fields = [];
+  /** @type {(() => unknown) | null} */
+  renew = null; // offers anew what could stand in the field of the keyboard
   /** @type {HTMLSelectElement} */
-  const verbs = h("select", {
+  verbs = h("select", {
     class: "lnb-input lnb-sg-verb",
-    id: `${uid}-verb`,
+    id: `${this.uid}-verb`,
     "aria-label": "change",
-    on: { change: () => choose(verbs.value) },
+    on: { change: () => this.choose(this.verbs.value) },
   });
-  const place = h("div", { class: "lnb-sg-fields" });
-  const engine = h(
+  place = h("div", { class: "lnb-sg-fields" });
+  engine = h(
     "select",
-    { class: "lnb-input", "aria-label": "where it runs", hidden: true, on: { change: ask } },
+    {
+      class: "lnb-input",
+      "aria-label": "where it runs",
+      hidden: true,
+      on: { change: () => this.ask() },
+    },
     ENGINES.map(([value, label]) => h("option", { value }, label)),
   );
-  const note = h("p", { class: "lnb-sg-said", id: `${uid}-said`, "aria-live": "polite" });
-  const button = h("button", { class: "lnb-button lnb-sg-go", type: "submit" }, "Stage");
-  const element = h(
+  note = h("p", { class: "lnb-sg-said", id: `${this.uid}-said`, "aria-live": "polite" });
+  submitButton = h("button", { class: "lnb-button lnb-sg-go", type: "submit" }, "Stage");
+  element = h(
     "form",
     {
       class: "lnb-sg-form",
       "aria-label": "stage a change",
-      on: { submit, keydown: (event) => event.key !== "Escape" && event.stopPropagation() },
+      on: {
+        submit: (event) => this.submit(event),
+        keydown: (event) => event.key !== "Escape" && event.stopPropagation(),
+      },
     },
-    h("div", { class: "lnb-sg-line" }, verbs, place, engine, button),
-    note,
+    h("div", { class: "lnb-sg-line" }, this.verbs, this.place, this.engine, this.submitButton),
+    this.note,
   );
-  /** @type {Menu | null} */
-  let menu = null;
-  /** @type {{field: Field & {name: string}, input: Input, label: HTMLElement}[]} */
-  let fields = [];
-  /** @type {(() => unknown) | null} */
-  let renew = null; // offers anew what could stand in the field of the keyboard
+
+  /**
+   * @param {Lnb.Context} ctx
+   * @param {{stage: (edit: Edit) => void, code: (lines: Lnb.CodeLines|null) => void}} act
+   */
+  constructor(ctx, { stage, code }) {
+    this.ctx = ctx;
+    this.stage = stage;
+    this.code = code;
+    this.request = ctx.kernel.line();
+  }
 
   /** Take what can be staged now; what is typed stays. @param {Menu} next */
-  function offer(next) {
-    const first = !menu;
-    menu = next;
-    const groups = groupsOf(menu.verbs);
-    const chosen = verbs.value;
-    show(
-      verbs,
-      [...groups].map(([group, list]) =>
-        h(
-          "optgroup",
-          { label: group },
-          list.map((verb) => h("option", { value: verb.name }, verb.label)),
-        ),
-      ),
-    );
-    if (first) choose(menu.verbs[0].name);
-    else verbs.value = chosen;
-    renew?.();
+  offer(next) {
+    const isFirst = !this.menu;
+    this.menu = next;
+    const chosen = this.verbs.value;
+    const groups = [...groupsOf(next.verbs)].map(([label, verbs]) => {
+      const options = verbs.map((verb) => h("option", { value: verb.name }, verb.label));
+      return h("optgroup", { label }, options);
+    });
+    show(this.verbs, groups);
+    if (isFirst) this.choose(next.verbs[0].name);
+    else this.verbs.value = chosen;
+    this.renew?.();
   }
 
   /** @param {string} name @param {Lnb.Args} [args] */
-  function choose(name, args = {}, quietly = false) {
-    const verb = menu?.verbs.find((verbOf) => verbOf.name === name);
+  choose(name, args = {}, quietly = false) {
+    const verb = this.menu?.verbs.find((candidate) => candidate.name === name);
     if (!verb) return;
-    verbs.value = name;
-    fields = verb.fields.map((field) => {
-      const input = inputOf(field, args[field.name]);
+    this.verbs.value = name;
+    this.fields = verb.fields.map((field) => {
+      const input = this.inputOf(field, args[field.name]);
       const look = `lnb-sg-field lnb-sg-${field.kind}`;
       const label = h("label", { class: look }, h("span", {}, field.label), input.element);
       return { field, input, label };
     });
-    show(
-      place,
-      fields.map(({ label }) => label),
-    );
-    sift();
-    engine.hidden = !verb.is_heavy;
-    if (quietly) say("");
-    else ask();
+    const labels = this.fields.map(({ label }) => label);
+    show(this.place, labels);
+    this.sift();
+    this.engine.hidden = !verb.is_heavy;
+    if (quietly) this.say("");
+    else this.ask();
   }
 
   /** Hide the fields that other choices have no use for; the others are returned. */
-  function sift() {
-    return fields.filter(({ field: { only_for: needs }, label }) => {
-      const other = fields.find(({ field }) => field.name === needs?.[0]);
+  sift() {
+    return this.fields.filter(({ field: { only_for: needs }, label }) => {
+      const other = this.fields.find(({ field }) => field.name === needs?.[0]);
       label.hidden = Boolean(needs && other && !needs[1].includes(other.input.value()));
       return !label.hidden;
     });
   }
 
   /** @param {Field} field @param {Lnb.Json} value @returns {Input} */
-  function inputOf(field, value) {
-    if (field.kind === "set") return setInput(field, value);
+  inputOf(field, value) {
+    if (field.kind === "set") return this.setInput(field, value);
     if (field.kind === "choice") {
       const select = h(
         "select",
-        { class: "lnb-input", "aria-label": field.label, on: { change: ask } },
+        { class: "lnb-input", "aria-label": field.label, on: { change: () => this.ask() } },
         (field.choices ?? []).map((choice) =>
           h("option", { value: choice, selected: choice === value }, choice),
         ),
       );
       return { element: select, value: () => select.value };
     }
-    const shown = Array.isArray(value) ? value.map(quoted).join(", ") : (value ?? "");
-    const input = textInput(field, String(shown));
-    return {
-      ...input,
-      value:
-        field.kind === "columns"
-          ? () =>
-              (input.value().match(PART) ?? [])
-                .map((/** @type {string} */ part) => plain(part))
-                .filter(Boolean)
-          : input.value,
-    };
+    const text = Array.isArray(value) ? value.map(quoted).join(", ") : (value ?? "");
+    const input = this.textInput(field, String(text));
+    if (field.kind !== "columns") return input;
+    const columns = () => (input.value().match(PART) ?? []).map(plain).filter(Boolean);
+    return { ...input, value: columns };
   }
 
   /** One text with a list of what could stand there. @param {Field} field @param {string} value */
-  function textInput(field, value, name = field.label) {
+  textInput(field, value, name = field.label) {
     const input = h("input", {
       class: "lnb-input",
       "aria-label": name,
       placeholder: field.hint,
       spellcheck: "false",
       autocomplete: "off",
-      "aria-describedby": `${uid}-said`,
+      "aria-describedby": `${this.uid}-said`,
       inputmode: field.kind === "count" ? "numeric" : null,
     });
     input.value = value;
-    const list = suggestions(
-      input,
-      `${name}: suggestions`,
-      (line) => {
-        const position = input.selectionStart ?? input.value.length;
-        const from = position - typed(field, input).length;
-        input.setRangeText(line.text, from, inside(field) ? position : input.value.length, "end");
-        ask();
-      },
-      inside(field) ? () => typed(field, input) : null,
-    );
-    const look = () => list.offer(linesFor(field, typed(field, input)));
+    /** @param {Line} line */
+    const take = (line) => {
+      const position = input.selectionStart ?? input.value.length;
+      const start = position - typed(field, input).length;
+      input.setRangeText(line.text, start, inside(field) ? position : input.value.length, "end");
+      this.ask();
+    };
+    const anchor = inside(field) ? () => typed(field, input) : null;
+    const list = suggestions(input, `${name}: suggestions`, take, anchor);
+    const offer = () => list.offer(this.linesFor(field, typed(field, input)));
     input.addEventListener("input", () => {
-      look();
-      ask();
+      offer();
+      this.ask();
     });
     input.addEventListener("focus", () => {
       if (inside(field)) return;
-      look();
-      renew = () => !input.value && !list.moved() && look();
+      offer();
+      this.renew = () => !input.value && !list.moved() && offer();
     });
-    input.addEventListener("blur", () => (renew = null));
+    input.addEventListener("blur", () => (this.renew = null));
     input.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && !list.list.hidden && !list.moved()) list.offer([]);
       else if (list.key(event)) event.stopPropagation();
@@ -208,109 +191,88 @@ export function stageForm(ctx, { stage, code }) {
   }
 
   /** @param {Field} field @param {Lnb.Json} value @returns {Input} */
-  function setInput(field, value) {
-    const rows = h("span", { class: "lnb-sg-set" });
+  setInput(field, value) {
     /** @type {{left: Input, right: Input}[]} */
     const lines = [];
-    /** @param {[column: string, sql: string]} pair */
-    function add([column, sql]) {
-      const left = textInput({ kind: "column", hint: "column", label: "column" }, column);
-      const right = textInput({ kind: "sql", hint: field.hint, label: "new value" }, sql);
+    const more = button("Add column", () => add("", ""), { class: "lnb-link" });
+    /** @param {string} column @param {string} sql */
+    const add = (column, sql) => {
+      const left = this.textInput({ kind: "column", hint: "column", label: "column" }, column);
+      const right = this.textInput({ kind: "sql", hint: field.hint, label: "new value" }, sql);
       lines.push({ left, right });
-      rows.insertBefore(
-        h("span", { class: "lnb-sg-pair" }, left.element, "=", right.element),
-        more,
-      );
-    }
-    const more = makeButton("Add column", () => add(["", ""]), { class: "lnb-link" });
-    rows.append(more);
-    for (const pair of Object.entries(value ?? { "": "" }))
-      add(/** @type {[string, string]} */ (pair));
-    return {
-      element: rows,
-      value: () =>
-        Object.fromEntries(
-          lines
-            .map(({ left, right }) => [left.value(), right.value()])
-            .filter(([column]) => column),
-        ),
+      more.before(h("span", { class: "lnb-sg-pair" }, left.element, "=", right.element));
     };
+    const element = h("span", { class: "lnb-sg-set" }, more);
+    for (const [column, sql] of Object.entries(value ?? { "": "" }))
+      add(column, /** @type {string} */ (sql));
+    const pairs = () => lines.map(({ left, right }) => [left.value(), right.value()]);
+    return { element, value: () => Object.fromEntries(pairs().filter(([column]) => column)) };
   }
 
-  /** @param {Field} field @param {string} text @returns {Line[]} */
-  function linesFor(field, text) {
+  /** What could stand in a field. @param {Field} field @returns {Line[]} */
+  choicesFor({ kind }) {
+    const { menu } = this;
     if (!menu) return [];
+    const plainly = (/** @type {string[]} */ texts) =>
+      texts.map((text) => ({ name: text, type: "", text }));
+    if (kind === "type") return plainly(TYPES);
+    if (kind === "version") return plainly(menu.versions);
+    if (kind === "tag") return plainly(menu.tags);
+    if (kind === "branch") return plainly(menu.branches);
+    if (kind === "rows")
+      return menu.rows.map(({ name, kind, text }) => ({
+        name,
+        type: `${kind}, ${text}`,
+        text: name,
+      }));
+    if (!["column", "columns", "filter", "sql"].includes(kind)) return [];
+    return menu.columns.map(({ name, type, value, sql }) => {
+      const text = kind === "columns" ? quoted(value) : `${sql} `;
+      return { name, type, text: kind === "column" ? value : text };
+    });
+  }
+
+  /** @param {Field} field @param {string} text what is typed @returns {Line[]} */
+  linesFor(field, text) {
     const query = text.replaceAll("`", "").toLowerCase();
-    const columns = menu.columns.map((listed) => ({
-      name: listed.name,
-      type: listed.type,
-      text:
-        field.kind === "column"
-          ? listed.value
-          : field.kind === "columns"
-            ? quoted(listed.value)
-            : `${listed.sql} `,
-    }));
-    /** @param {string[]} texts @returns {Line[]} */
-    const plainly = (texts) => texts.map((value) => ({ name: value, type: "", text: value }));
-    /** @type {Record<string, Line[]>} */
-    const byKind = {
-      column: columns,
-      columns,
-      filter: columns,
-      sql: columns,
-      type: plainly(TYPES),
-      version: plainly(menu.versions),
-      tag: plainly(menu.tags),
-      branch: plainly(menu.branches),
-      rows: menu.rows.map((row) => ({
-        name: row.name,
-        type: `${row.kind}, ${row.text}`,
-        text: row.name,
-      })),
-    };
-    const lines = byKind[field.kind] ?? [];
     if (!query && inside(field) && field.kind !== "columns") return [];
-    return lines
-      .filter(
-        (suggestion) => suggestion.name.toLowerCase().includes(query) && suggestion.text !== text,
-      )
-      .slice(0, 12);
+    return this.choicesFor(field)
+      .filter((line) => line.name.toLowerCase().includes(query) && line.text !== text)
+      .slice(0, MAX_SUGGESTIONS);
   }
 
   /** @returns {Edit} */
-  function edit() {
-    const args = Object.fromEntries(sift().map(({ field, input }) => [field.name, input.value()]));
-    return { verb: verbs.value, args, engine: engine.hidden ? "auto" : engine.value };
+  edit() {
+    const args = this.sift().map(({ field, input }) => [field.name, input.value()]);
+    const engine = this.engine.hidden ? "auto" : this.engine.value;
+    return { verb: this.verbs.value, args: Object.fromEntries(args), engine };
   }
 
   /** Ask what the kernel thinks of it; a field that is still empty is nothing to complain about. */
-  function ask() {
-    if (!menu || ctx.kernel.state === "static") return;
-    const { branch, version } = ctx.screen();
-    request(
-      "stage.check",
-      { branch, version, ...edit() },
-      ({ result }) => {
-        const where = result.where
-          ? `runs ${result.where.name === "spark" ? "on Spark" : "here"}: ${result.where.reason}`
-          : "";
-        say([result.note, where].filter(Boolean).join(" · "));
-        code(result.code);
-      },
-      (error) => {
-        const empty = / is missing$/.test(error.message);
-        say(empty ? "" : error.message, !empty);
-        code(null);
-      },
-    );
+  ask() {
+    if (!this.menu || this.ctx.kernel.state === "static") return;
+    const { branch, version } = this.ctx.screen();
+    /** @type {Lnb.Done} */
+    const done = ({ result: { note, where, code } }) => {
+      const engine = where?.name === "spark" ? "on Spark" : "here";
+      const place = where && `runs ${engine}: ${where.reason}`;
+      this.say([note, place].filter(Boolean).join(" · "));
+      this.code(code);
+    };
+    /** @type {Lnb.Failed} */
+    const failed = ({ message }) => {
+      const isEmpty = message.endsWith(" is missing");
+      this.say(isEmpty ? "" : message, !isEmpty);
+      this.code(null);
+    };
+    this.request("stage.check", { branch, version, ...this.edit() }, done, failed);
   }
 
   /** @param {string} text */
-  function say(text, wrong = false) {
-    setText(note, text);
-    note.classList.toggle("lnb-sg-wrong", wrong);
-    for (const input of place.querySelectorAll("input")) {
+  say(text, wrong = false) {
+    setText(this.note, text);
+    this.note.classList.toggle("lnb-sg-wrong", wrong);
+    for (const input of this.place.querySelectorAll("input")) {
       const culprit = wrong && input.value.trim() && text.includes(input.value.trim().slice(0, 60));
       if (culprit) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
@@ -318,36 +280,35 @@ export function stageForm(ctx, { stage, code }) {
   }
 
   /** @param {Event} event */
-  function submit(event) {
+  submit(event) {
     event.preventDefault();
-    if (menu) stage(edit());
+    if (this.menu) this.stage(this.edit());
   }
 
-  return {
-    element,
-    offer,
-    ask,
-    get verb() {
-      return verbs.value;
-    },
-    /**
-     * Fill the form: `{verb, ...args}` of another view.
-     * @param {Lnb.Args & {verb: string}} wanted
-     */
-    fill({ verb, ...args }) {
-      const isMaterialize = verb === "materialize";
-      const name = isMaterialize ? "compact" : verb;
-      const meant = isMaterialize ? { materialize_deletions_threshold: 0 } : {};
-      choose(name, { ...meant, ...args });
-      button.focus();
-    },
-    clear: () => choose(verbs.value, {}, true),
-    say,
-    /** Nothing is staged while other work is under way, or the lock is shut. */
-    enable(/** @type {boolean} */ on) {
-      button.disabled = !on;
-    },
-  };
+  get verb() {
+    return this.verbs.value;
+  }
+
+  /**
+   * Fill the form: `{verb, ...args}` of another view.
+   * @param {Lnb.Args & {verb: string}} card
+   */
+  fill({ verb, ...args }) {
+    const isMaterialize = verb === "materialize";
+    const name = isMaterialize ? "compact" : verb;
+    const defaults = isMaterialize ? { materialize_deletions_threshold: 0 } : {};
+    this.choose(name, { ...defaults, ...args });
+    this.submitButton.focus();
+  }
+
+  clear() {
+    return this.choose(this.verbs.value, {}, true);
+  }
+
+  /** Nothing is staged while other work is under way, or the lock is shut. @param {boolean} on */
+  enable(on) {
+    this.submitButton.disabled = !on;
+  }
 }
 
 /** @param {Field} field */
