@@ -4,7 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { mountExpectations } from "../../lance_nb/explorer/checks/expectations.js";
-import { checkMarks } from "../../lance_nb/explorer/history/check_marks.js";
+import { CheckMarks } from "../../lance_nb/explorer/history/check_marks.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, send, shown } from "./light_page.js";
@@ -34,7 +34,7 @@ function marked({ state = "live", versions = 40, has = () => true } = {}) {
   const ctx = { ...fakeContext({}, kernel), has };
   const lane = { branch: null, numbers: Array.from({ length: versions }, (_, at) => at + 1) };
   const counts = { repaints: 0 };
-  const checks = checkMarks(
+  const checks = new CheckMarks(
     ctx,
     () => ({ lanes: [lane], here: { lane: 0, version: 1 } }),
     () => {

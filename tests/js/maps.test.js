@@ -9,7 +9,7 @@ import { rangeHandles } from "../../lance_nb/explorer/history/range_handles.js";
 import { hatch, penOf } from "../../lance_nb/explorer/js/canvas.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
-import { branchesWord, refList } from "../../lance_nb/explorer/refs/ref_list.js";
+import { branchesWord, RefList } from "../../lance_nb/explorer/refs/ref_list.js";
 import { thumbnails } from "../../lance_nb/explorer/rows/thumbnails.js";
 import { deletionMap } from "../../lance_nb/explorer/storage/deletion_map.js";
 import { FragmentStrip, fragmentSection } from "../../lance_nb/explorer/storage/fragment_strip.js";
@@ -757,7 +757,7 @@ const branch = (name, more = {}) => ({
 function list() {
   const ctx = fakeContext();
   const did = [];
-  const part = refList(ctx, {
+  const part = new RefList(ctx, {
     open: (kind, line) => did.push(["open", kind, line.name]),
     listed: (page) => did.push(["listed", page.matching]),
     failed: (error) => did.push(["failed", error.message]),

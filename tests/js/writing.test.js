@@ -4,7 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { writeGuard } from "../../lance_nb/explorer/js/write_guard.js";
-import { mergePage } from "../../lance_nb/explorer/refs/merge_page.js";
+import { MergePage } from "../../lance_nb/explorer/refs/merge_page.js";
 import { placeText, refCard } from "../../lance_nb/explorer/refs/ref_card.js";
 import { refForm } from "../../lance_nb/explorer/refs/ref_form.js";
 import { isOpen, stageCard } from "../../lance_nb/explorer/stage/stage_card.js";
@@ -307,7 +307,7 @@ const PLAN = {
 function merging() {
   const ctx = fakeContext({ locked: false });
   const own = tools(ctx);
-  const page = mergePage(ctx, own);
+  const page = new MergePage(ctx, own);
   document.body.append(page.element);
   return { ctx, page, element: page.element, ...own };
 }

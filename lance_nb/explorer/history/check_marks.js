@@ -2,195 +2,204 @@
 // checked. They are asked for in the background, those in sight first, in small steps that can be
 // cancelled.
 
-import { count, h, button as makeButton, plural, show } from "../js/dom.js";
+import { button, count, h, plural, show } from "../js/dom.js";
 
 const STEP = 16; // versions of one request
 const START_MS = 400; // the first screen is painted before
 
 /**
- * @typedef {{key: string, newest: number, total: number, watched: boolean,
- *   marks: Map<number, [string, string]>}} Known the marks of one branch, and what they belong to
- * @param {Lnb.Context} ctx @param {() => Lnb.LaneMap | null} mapNow
- * @param {() => void} repaint paints the bars anew
+ * The marks of one branch, and what they belong to.
+ * @typedef {{key: string, newest: number, total: number, isWatched: boolean,
+ *   marks: Map<number, [status: string, label: string]>}} BranchMarks
  */
-export function checkMarks(ctx, mapNow, repaint) {
-  const element = h("span", { class: "lnb-tl-checks", role: "status", hidden: true });
-  /** @type {Map<string | null, Known>} */
-  const branches = new Map();
+
+/** @param {BranchMarks} branch @param {string} status */
+const versionsWith = ({ marks }, status) =>
+  [...marks].filter(([, mark]) => mark[0] === status).map(([version]) => version);
+
+export class CheckMarks {
+  element = h("span", { class: "lnb-tl-checks", role: "status", hidden: true });
+  /** @type {Map<string | null, BranchMarks>} */
+  branches = new Map();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
+  timer = undefined;
   /** @type {Lnb.Asked | null} */
-  let running = null;
-  let busy = false;
-  let stopped = false; // somebody cancelled
-  let wholly = false; // somebody asked for all versions
+  running = null;
+  isBusy = false;
+  isStopped = false; // somebody cancelled
+  checksAll = false; // somebody asked for all versions
   /** @type {number[]} */
-  let sight = [];
+  inSight = [];
 
-  const lane = () => mapNow()?.lanes[mapNow()?.here.lane ?? 0];
-  const currentMarks = () => branches.get(lane()?.branch ?? null);
-  /** @param {Known} marks @param {string} status */
-  const all = (marks, status) =>
-    [...marks.marks].filter(([, mark]) => mark[0] === status).map(([version]) => version);
-
-  function soon() {
-    if (ctx.kernel.state !== "live" || !ctx.has?.("checks")) return;
-    clearTimeout(timer);
-    timer = setTimeout(work, START_MS);
+  /**
+   * @param {Lnb.Context} ctx @param {() => Lnb.LaneMap | null} map
+   * @param {() => void} repaint paints the bars anew
+   */
+  constructor(ctx, map, repaint) {
+    this.ctx = ctx;
+    this.map = map;
+    this.repaint = repaint;
+    ctx.onClose(ctx.kernel.onState(() => this.start()));
+    ctx.onClose(() => {
+      clearTimeout(this.timer);
+      this.running?.cancel();
+    });
   }
 
-  async function work() {
-    if (busy || !lane()) return;
-    busy = true;
+  /** The bars of the branch in view that are in sight. @param {number[]} numbers */
+  seen(numbers) {
+    this.inSight = numbers;
+    const lane = this.lane();
+    const branch = this.current();
+    const isOld = branch?.newest !== (lane?.numbers.at(-1) ?? 0);
+    if (isOld || (lane && branch?.total && this.missing(lane, branch).length)) this.start();
+    if (!this.isBusy) this.paint();
+  }
+
+  /** @param {string | null} branch @param {number} version */
+  status(branch, version) {
+    const marks = this.branches.get(branch);
+    return marks?.total ? (marks.marks.get(version)?.[0] ?? "unchecked") : "";
+  }
+
+  /** @param {string | null} branch @param {number} version */
+  words(branch, version) {
+    return this.branches.get(branch)?.marks.get(version)?.[1] ?? "";
+  }
+
+  /** A bar was clicked: the first one that fails is explained. @param {string | null} branch
+   * @param {number} version */
+  clicked(branch, version) {
+    if (branch === this.lane()?.branch && version === this.firstFailure()) this.explain();
+  }
+
+  lane() {
+    const map = this.map();
+    return map?.lanes[map.here.lane ?? 0];
+  }
+
+  current() {
+    return this.branches.get(this.lane()?.branch ?? null);
+  }
+
+  start() {
+    if (this.ctx.kernel.state !== "live" || !this.ctx.has?.("checks")) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.work(), START_MS);
+  }
+
+  async work() {
+    if (this.isBusy || !this.lane()) return;
+    this.isBusy = true;
     try {
-      while (ctx.kernel.state === "live" && (await step()));
+      while (this.ctx.kernel.state === "live" && (await this.step()));
     } catch {
-      stopped = true; // such as a store that does not answer: what is known stays
+      this.isStopped = true; // such as a store that does not answer: what is known stays
     }
-    running = null;
-    busy = false;
-    paint();
+    this.running = null;
+    this.isBusy = false;
+    this.paint();
   }
 
   /** Ask for what is missing most; whether there may be more to ask for. */
-  async function step() {
-    const current = lane();
-    if (!current) return false;
-    const newest = current.numbers.at(-1) ?? 0;
-    const before = branches.get(current.branch);
-    const marks =
-      before?.newest === newest ? before : await renewed(current.branch, newest, before);
-    if (!marks.total || stopped) return false;
-    const numbers = missing(current, marks);
+  async step() {
+    const lane = this.lane();
+    if (!lane) return false;
+    const { branch } = lane;
+    const newest = lane.numbers.at(-1) ?? 0;
+    let marks = this.branches.get(branch);
+    if (marks?.newest !== newest) marks = await this.load(branch, newest);
+    if (!marks.total || this.isStopped) return false;
+    const numbers = this.missing(lane, marks);
     if (!numbers.length) return false;
-    paint(numbers.length);
-    running = ctx.kernel.ask(
+    this.paint(true);
+    this.running = this.ctx.kernel.ask(
       "checks.marks",
-      { branch: current.branch, numbers, read: wholly },
+      { branch, numbers, read: this.checksAll },
       { quiet: true, progress: () => {} },
     );
-    const { result } = await running;
+    const { result } = await this.running;
     if (result.key === marks.key)
-      for (const [version, status, words] of result.marks)
-        marks.marks.set(version, [status, words]);
+      for (const [version, status, label] of result.marks)
+        marks.marks.set(version, [status, label]);
     else marks.newest = 0; // the expectations are others now
-    repaint();
+    this.repaint();
     return true;
   }
 
   /**
    * Ask for the expectations of a branch; marks of the same ones stay.
-   * @param {string | null} branch @param {number} newest @param {Known | undefined} before
-   * @returns {Promise<Known>}
+   * @param {string | null} branch @param {number} newest
    */
-  async function renewed(branch, newest, before) {
-    const { result } = await ctx.kernel.ask("checks.state", { branch }, { quiet: true });
-    const storedMarks = {
+  async load(branch, newest) {
+    const before = this.branches.get(branch);
+    const { result } = await this.ctx.kernel.ask("checks.state", { branch }, { quiet: true });
+    /** @type {BranchMarks} */
+    const marks = {
       key: result.key,
       newest,
       total: result.expectations.length + result.problems.length,
-      watched: Boolean(result.is_watched),
+      isWatched: Boolean(result.is_watched),
       marks: before && before.key === result.key ? before.marks : new Map(),
     };
-    branches.set(branch, storedMarks);
-    repaint();
-    return storedMarks;
+    this.branches.set(branch, marks);
+    this.repaint();
+    return marks;
   }
 
-  /** @param {Lnb.Lane} current @param {Known} marks */
-  function missing(current, marks) {
-    const unknown = (/** @type {number} */ versionNumber) =>
-      !marks.marks.has(versionNumber) ||
-      (wholly && marks.marks.get(versionNumber)?.[0] === "unchecked");
-    const first = sight.filter(unknown);
-    const numbers =
-      first.length || !(marks.watched || wholly) ? first : current.numbers.filter(unknown);
-    return numbers.slice(-STEP).reverse();
+  /** The versions to ask for next. @param {Lnb.Lane} lane @param {BranchMarks} branch */
+  missing({ numbers }, { marks, isWatched }) {
+    const isMissing = (/** @type {number} */ version) =>
+      !marks.has(version) || (this.checksAll && marks.get(version)?.[0] === "unchecked");
+    let missing = this.inSight.filter(isMissing);
+    if (!missing.length && (isWatched || this.checksAll)) missing = numbers.filter(isMissing);
+    return missing.slice(-STEP).reverse();
   }
 
-  function paint(under_way = 0) {
-    const marks = currentMarks();
-    element.hidden = !marks?.total;
-    if (!marks?.total) return;
-    const numbers = lane()?.numbers ?? [];
-    const failed = all(marks, "fail");
-    const passed = all(marks, "pass").length;
-    const left = numbers.length - marks.marks.size + all(marks, "unchecked").length;
-    const bad = failed.length
-      ? button(`✗ ${plural(failed.length, "version")} failed`, () => bisect(), {
-          kind: " lnb-tl-failed",
-          title: "Find the first version that fails, and its rows",
-        })
-      : passed && !left && h("span", { class: "lnb-tl-passed" }, `✓ ${plural(passed, "version")}`);
+  paint(isChecking = false) {
+    const branch = this.current();
+    this.element.hidden = !branch?.total;
+    if (!branch?.total) return;
+    const total = this.lane()?.numbers.length ?? 0;
+    const failed = versionsWith(branch, "fail").length;
+    const passed = versionsWith(branch, "pass").length;
+    const left = total - branch.marks.size + versionsWith(branch, "unchecked").length;
+    const failures = button(`✗ ${plural(failed, "version")} failed`, () => this.explain(), {
+      class: "lnb-button lnb-tl-failed",
+      title: "Find the first version that fails, and its rows",
+    });
+    const successes = h("span", { class: "lnb-tl-passed" }, `✓ ${plural(passed, "version")}`);
+    const checkAll = button(`Check ${plural(left, "version")}`, () => this.checkAll(), {
+      title: "Evaluate the expectations at the versions that nobody checked yet",
+    });
     show(
-      element,
-      bad,
-      under_way > 0 &&
-        h("span", {}, `checking ${count(numbers.length - left)} of ${count(numbers.length)}`),
-      under_way > 0
-        ? button("Cancel", cancel, { title: "Stop checking versions" })
-        : left > 0 &&
-            button(`Check ${plural(left, "version")}`, checkAll, {
-              title: "Evaluate the expectations at the versions that nobody checked yet",
-            }),
+      this.element,
+      failed > 0 ? failures : passed > 0 && !left && successes,
+      isChecking && h("span", {}, `checking ${count(total - left)} of ${count(total)}`),
+      isChecking
+        ? button("Cancel", () => this.cancel(), { title: "Stop checking versions" })
+        : left > 0 && checkAll,
     );
   }
 
-  /** @param {string} words @param {() => void} act @param {{kind?: string, title?: string}} how */
-  const button = (words, act, { kind = "", title }) =>
-    makeButton(words, act, { class: `lnb-button${kind}`, title });
-
-  function cancel() {
-    stopped = true;
-    running?.cancel();
-    paint();
+  cancel() {
+    this.isStopped = true;
+    this.running?.cancel();
+    this.paint();
   }
 
-  function checkAll() {
-    stopped = false;
-    wholly = true;
-    work();
+  checkAll() {
+    this.isStopped = false;
+    this.checksAll = true;
+    this.work();
   }
 
-  const first = () => {
-    const marks = currentMarks();
-    return marks ? Math.min(...all(marks, "fail")) : Infinity;
-  };
-
-  function bisect() {
-    ctx.go("checks", { bisect: first() });
+  firstFailure() {
+    const branch = this.current();
+    return branch ? Math.min(...versionsWith(branch, "fail")) : Infinity;
   }
 
-  ctx.onClose(ctx.kernel.onState(soon));
-  ctx.onClose(() => {
-    clearTimeout(timer);
-    running?.cancel();
-  });
-  return {
-    element,
-    /** The bars of the branch in view that are in sight. @param {number[]} numbers */
-    seen(numbers) {
-      sight = numbers;
-      const marks = currentMarks();
-      const newest = lane()?.numbers.at(-1) ?? 0;
-      if (
-        marks?.newest !== newest ||
-        (marks.total && missing(/** @type {Lnb.Lane} */ (lane()), marks).length)
-      )
-        soon();
-      if (!busy) paint();
-    },
-    /** @param {string | null} branch @param {number} version */
-    status(branch, version) {
-      const marks = branches.get(branch);
-      return marks?.total ? (marks.marks.get(version)?.[0] ?? "unchecked") : "";
-    },
-    /** @param {string | null} branch @param {number} version */
-    words: (branch, version) => branches.get(branch)?.marks.get(version)?.[1] ?? "",
-    /** A bar was clicked: the first one that fails is explained. @param {string | null} branch
-     * @param {number} version */
-    clicked(branch, version) {
-      if (branch === lane()?.branch && version === first()) bisect();
-    },
-  };
+  explain() {
+    this.ctx.go("checks", { bisect: this.firstFailure() });
+  }
 }

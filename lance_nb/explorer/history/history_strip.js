@@ -2,7 +2,7 @@
 // branch points, A and B, and the window that the bars show now. The window is one slider.
 
 import { onTheme, penOf, themeColours } from "../js/canvas.js";
-import { count, h, plural, setAttribute } from "../js/dom.js";
+import { consume, count, h, plural, setAttribute, setBox } from "../js/dom.js";
 import { followPointer } from "../js/pointer_drag.js";
 import { widget } from "../js/view.js";
 
@@ -17,15 +17,9 @@ const ZOOM = 1.25;
  *   Outline
  */
 
-/**
- * @param {HTMLElement} el @param {Lnb.Context} ctx
- * @param {import("./history_strip_place.js").HistoryLink} [timeline]
- */
-export function mountHistoryStrip(el, ctx, timeline) {
-  if (!timeline) return null;
-  const link = timeline;
-  const canvas = h("canvas", { "aria-hidden": "true" });
-  const pane = h(
+class HistoryStrip {
+  canvas = h("canvas", { "aria-hidden": "true" });
+  pane = h(
     "div",
     {
       class: "lnb-hs-window",
@@ -34,85 +28,87 @@ export function mountHistoryStrip(el, ctx, timeline) {
       "aria-label": "versions in sight",
       "aria-orientation": "horizontal",
       "aria-description": "Arrow keys move, plus and minus resize",
+      on: { keydown: (event) => this.onKey(event) },
     },
     h("i", { class: "lnb-hs-edge", "data-edge": "first" }),
     h("i", { class: "lnb-hs-edge", "data-edge": "last" }),
   );
-  const strip = h("div", { class: "lnb-hs" }, canvas, pane);
-  el.append(strip);
+  strip = h(
+    "div",
+    { class: "lnb-hs", on: { pointerdown: (event) => this.drag(event) } },
+    this.canvas,
+    this.pane,
+  );
   /** @type {Map<string | null, Outline>} */
-  const outlines = new Map();
-  const request = ctx.kernel.line({ quiet: true });
-  let width = 0;
-  let drawn = "";
+  outlines = new Map();
+  width = 0;
+  drawnKey = "";
+
+  /**
+   * @param {HTMLElement} el @param {Lnb.Context} ctx
+   * @param {import("./history_strip_place.js").HistoryLink} link
+   */
+  constructor(el, ctx, link) {
+    this.ctx = ctx;
+    this.link = link;
+    this.request = ctx.kernel.line({ quiet: true });
+    el.append(this.strip);
+    ctx.onClose(onTheme(() => this.redraw()));
+    // Versions were written or cleaned up, and details came: what is asked for once is kept.
+    ctx.onScreen(() => this.redraw(), ["timeline"]);
+  }
 
   /** @param {Lnb.Lane} lane @returns {Outline} */
-  function outlineOf(lane) {
-    const outlineOfLane = outlines.get(lane.branch);
-    if (outlineOfLane) return outlineOfLane;
-    const outline = { points: new Map(), asked: false };
-    outlines.set(lane.branch, outline);
+  outlineOf({ branch }) {
+    const outline = this.outlines.get(branch) ?? { points: new Map(), asked: false };
+    this.outlines.set(branch, outline);
     return outline;
   }
 
   /** Ask for the rows of versions all over the lane. @param {Lnb.Lane} lane */
-  function fetchOutline(lane) {
-    const outline = outlineOf(lane);
-    if (outline.asked || ctx.kernel.state === "static" || !lane.numbers.length) return;
+  fetchOutline(lane) {
+    const outline = this.outlineOf(lane);
+    if (outline.asked || this.ctx.kernel.state === "static" || !lane.numbers.length) return;
     outline.asked = true;
-    const version = lane.numbers.at(-1);
-    /** @param {number[]} numbers */
-    const ask = (numbers) =>
-      request(
-        "versions.outline",
-        { branch: lane.branch, version, numbers },
-        ({ result }) => {
-          for (const [number, rows, bytes] of result.points)
-            outline.points.set(number, [rows, bytes]);
-          drawn = "";
-          paint();
-          const remaining = result.left.slice(0, Math.max(0, result.most - outline.points.size));
-          if (remaining.length && strip.isConnected) ask(remaining);
-        },
-        () => {}, // what is known of versions in sight is drawn without it
-      );
-    ask(spread(lane.numbers, POINTS));
+    const { branch, numbers } = lane;
+    /** @type {Lnb.Done} */
+    const done = ({ result }) => {
+      for (const [number, rows, bytes] of result.points) outline.points.set(number, [rows, bytes]);
+      this.redraw();
+      const remaining = result.left.slice(0, Math.max(0, result.most - outline.points.size));
+      if (remaining.length && this.strip.isConnected) ask(remaining);
+    };
+    const failed = () => {}; // what is known of versions in sight is drawn without it
+    /** @param {number[]} some */
+    const ask = (some) => {
+      const args = { branch, version: numbers.at(-1), numbers: some };
+      this.request("versions.outline", args, done, failed);
+    };
+    ask(spread(numbers, POINTS));
   }
 
   /** The rows known of versions of a lane, oldest first. @param {Lnb.Lane} lane */
-  function rowsOf(lane) {
-    const { points } = outlineOf(lane);
+  rowsOf(lane) {
     /** @type {Map<number, number>} */
     const rows = new Map();
-    for (const [version, [value]] of points) if (value !== null) rows.set(version, value);
+    for (const [version, [value]] of this.outlineOf(lane).points)
+      if (value !== null) rows.set(version, value);
     for (const [version, facts] of lane.details)
       if (facts.rows !== null && facts.operation !== "Damaged") rows.set(version, facts.rows);
-    return [...rows].sort(([left], [other]) => left - other);
+    return [...rows].sort(([left], [right]) => left - right);
   }
 
   /** @param {Lnb.LaneMap} map */
-  function draw(map) {
-    const lane = map.lanes[map.here.lane];
-    const colours = themeColours(strip, ["faint", "accent", "flag", "fork"]);
-    const pen = penOf(canvas, width, HEIGHT);
+  draw(map) {
+    const { width } = this;
+    const colours = themeColours(this.strip, ["faint", "accent", "flag", "fork"]);
+    const pen = penOf(this.canvas, width, HEIGHT);
     const scale = width / map.numbers.length;
     pen.clearRect(0, 0, width, HEIGHT);
     pen.fillStyle = colours.faint;
     pen.globalAlpha = 0.5;
     pen.fillRect(0, HEIGHT - 1, width, 1);
-    const rows = rowsOf(lane);
-    const most = rows.reduce((top, [, value]) => Math.max(top, value), 1);
-    rows.forEach(([version, value], index) => {
-      const from = Math.round(map.indexOf(version) * scale);
-      const next = rows[index + 1]?.[0] ?? lane.numbers[lane.numbers.length - 1] + 1;
-      const tall = (HEIGHT - 4) * (value / most);
-      pen.fillRect(
-        from,
-        HEIGHT - tall,
-        Math.max(1, Math.round(map.indexOf(next) * scale) - from),
-        tall,
-      );
-    });
+    this.drawRows(pen, map, scale);
     pen.globalAlpha = 1;
     /** @param {number} version @param {string} colour @param {number} top @param {number} tall */
     const mark = (version, colour, top, tall, thick = 1.5) => {
@@ -122,63 +118,83 @@ export function mountHistoryStrip(el, ctx, timeline) {
     for (const { fork } of map.lanes) if (fork) mark(fork[1], colours.fork, HEIGHT / 2, HEIGHT / 2);
     for (const { tags } of map.lanes)
       for (const tag of tags) mark(tag.version, colours.flag, 0, HEIGHT / 2);
-    const { a, b } = ctx.range.get();
-    if (a && ctx.range.pinned) mark(a.version, colours.accent, 0, HEIGHT, 2);
+    const { a, b } = this.ctx.range.get();
+    if (a && this.ctx.range.pinned) mark(a.version, colours.accent, 0, HEIGHT, 2);
     if (b) mark(b.version, colours.accent, 0, HEIGHT, 2);
   }
 
-  /** Draw what changed, and put the window where the bars are. */
-  function paint() {
-    const map = link.map();
-    width = strip.clientWidth || width;
-    if (!map?.numbers.length || !width) return;
+  /** @param {CanvasRenderingContext2D} pen @param {Lnb.LaneMap} map @param {number} scale */
+  drawRows(pen, map, scale) {
     const lane = map.lanes[map.here.lane];
-    fetchOutline(lane);
-    const { a, b } = ctx.range.get();
-    const places = [a, b].map((place) => place && [place.branch, place.version]);
-    const key = JSON.stringify([width, map.numbers.length, map.here, places, ctx.range.pinned]);
-    if (key !== drawn) {
-      drawn = key;
-      draw(map);
-    }
-    const [first, end] = link.sight();
-    const last = Math.min(end, map.numbers.length);
-    const scale = width / map.numbers.length;
-    const wide = Math.max(LEAST_PX, (last - first) * scale);
-    const from = Math.max(0, Math.min(width - wide, ((first + last) / 2) * scale - wide / 2));
-    pane.style.transform = `translateX(${from}px)`;
-    pane.style.width = `${wide}px`;
-    const [low, high] = [first, last - 1].map((index) => numberAt(map, index));
-    const all = plural(map.numbers.length, "version");
-    const words = `versions ${count(low)} to ${count(high)} of ${all}`;
-    setAttribute(pane, "aria-valuemin", String(map.numbers[0]));
-    setAttribute(pane, "aria-valuemax", String(map.numbers[map.numbers.length - 1]));
-    setAttribute(pane, "aria-valuenow", String(low));
-    setAttribute(pane, "aria-valuetext", words);
-    setAttribute(strip, "title", `${words}: drag the window, or its edges`);
+    const rows = this.rowsOf(lane);
+    const most = rows.reduce((top, [, value]) => Math.max(top, value), 1);
+    rows.forEach(([version, value], index) => {
+      const next = rows[index + 1]?.[0] ?? lane.numbers[lane.numbers.length - 1] + 1;
+      const [left, right] = [version, next].map((end) => Math.round(map.indexOf(end) * scale));
+      const tall = (HEIGHT - 4) * (value / most);
+      pen.fillRect(left, HEIGHT - tall, Math.max(1, right - left), tall);
+    });
   }
 
-  /** @param {Lnb.LaneMap} map @param {number} index */
-  function numberAt(map, index) {
-    return map.numbers[Math.max(0, Math.min(map.numbers.length - 1, Math.round(index)))];
+  redraw() {
+    this.drawnKey = "";
+    this.paint();
+  }
+
+  /** Draw what changed, and put the window where the bars are. */
+  paint() {
+    const map = this.link.map();
+    this.width = this.strip.clientWidth || this.width;
+    if (!map?.numbers.length || !this.width) return;
+    this.fetchOutline(map.lanes[map.here.lane]);
+    const { range } = this.ctx;
+    const { a, b } = range.get();
+    const places = [a, b].map((place) => place && [place.branch, place.version]);
+    const key = JSON.stringify([this.width, map.numbers.length, map.here, places, range.pinned]);
+    if (key !== this.drawnKey) {
+      this.drawnKey = key;
+      this.draw(map);
+    }
+    this.placeWindow(map);
+  }
+
+  /** @param {Lnb.LaneMap} map */
+  placeWindow({ numbers }) {
+    const [first, end] = this.link.sight();
+    const last = Math.min(end, numbers.length);
+    const scale = this.width / numbers.length;
+    const wide = Math.max(LEAST_PX, (last - first) * scale);
+    const left = Math.max(0, Math.min(this.width - wide, ((first + last) / 2) * scale - wide / 2));
+    this.pane.style.transform = `translateX(${left}px)`;
+    setBox(this.pane, { width: wide });
+    const newest = numbers[numbers.length - 1];
+    const [low, high] = [first, last - 1].map(
+      (index) => numbers[Math.max(0, Math.min(numbers.length - 1, Math.round(index)))],
+    );
+    const all = plural(numbers.length, "version");
+    const label = `versions ${count(low)} to ${count(high)} of ${all}`;
+    setAttribute(this.pane, "aria-valuemin", String(numbers[0]));
+    setAttribute(this.pane, "aria-valuemax", String(newest));
+    setAttribute(this.pane, "aria-valuenow", String(low));
+    setAttribute(this.pane, "aria-valuetext", label);
+    setAttribute(this.strip, "title", `${label}: drag the window, or its edges`);
   }
 
   /** @param {number} first */
-  function move(first) {
-    const [low, high] = link.sight();
-    const { width: whole, slot } = link.map(); // behind the newest version there is room, too
-    link.move(Math.max(0, Math.min(whole / slot - (high - low), first)));
+  move(first) {
+    const [low, high] = this.link.sight();
+    const { width, slot } = this.link.map(); // behind the newest version there is room, too
+    this.link.move(Math.max(0, Math.min(width / slot - (high - low), first)));
   }
 
   /** @param {PointerEvent} event */
-  function drag(event) {
-    const map = link.map();
-    if (event.button || !map?.numbers.length) return;
+  drag(event) {
+    const { link, pane, strip } = this;
+    if (event.button || !link.map()?.numbers.length) return;
     event.preventDefault();
     pane.focus({ preventScroll: true });
     const box = strip.getBoundingClientRect();
-    /** @param {PointerEvent} pointer */
-    const placeOf = (pointer) =>
+    const placeOf = (/** @type {PointerEvent} */ pointer) =>
       ((pointer.clientX - box.left) / box.width) * link.map().numbers.length;
     const target = /** @type {HTMLElement} */ (event.target);
     const { edge } = target.dataset;
@@ -186,12 +202,11 @@ export function mountHistoryStrip(el, ctx, timeline) {
     const start = placeOf(event);
     if (!edge && !pane.contains(target)) {
       first = start - (last - first) / 2;
-      move(first);
+      this.move(first);
     }
-    /** @param {PointerEvent} pointer */
-    const follow = (pointer) => {
+    const follow = (/** @type {PointerEvent} */ pointer) => {
       const by = placeOf(pointer) - start;
-      if (!edge) move(first + by);
+      if (!edge) this.move(first + by);
       else if (edge === "first")
         link.resize(Math.max(0, Math.min(last - 1, first + by)), last, true);
       else link.resize(first, Math.max(first + 1, last + by), false);
@@ -200,9 +215,9 @@ export function mountHistoryStrip(el, ctx, timeline) {
   }
 
   /** @param {KeyboardEvent} event */
-  function onKey(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || !link.map()) return;
-    const [first, last] = link.sight();
+  onKey(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || !this.link.map()) return;
+    const [first, last] = this.link.sight();
     const wide = last - first;
     const step = Math.max(1, wide / 10);
     /** @type {Record<string, number>} */
@@ -214,31 +229,23 @@ export function mountHistoryStrip(el, ctx, timeline) {
       PageUp: first - wide,
       PageDown: first + wide,
       Home: 0,
-      End: link.map().numbers.length,
+      End: this.link.map().numbers.length,
     };
     const factor = { "+": 1 / ZOOM, "=": 1 / ZOOM, "-": ZOOM }[event.key];
     if (goals[event.key] === undefined && !factor) return;
-    event.preventDefault();
-    event.stopPropagation();
-    if (!factor) return move(goals[event.key]);
-    const middle = (first + last) / 2;
-    return link.resize(
-      Math.max(0, middle - (wide * factor) / 2),
-      middle + (wide * factor) / 2,
-      false,
-    );
+    consume(event);
+    if (!factor) return this.move(goals[event.key]);
+    const [middle, half] = [(first + last) / 2, (wide * factor) / 2];
+    this.link.resize(Math.max(0, middle - half), middle + half, false);
   }
+}
 
-  strip.addEventListener("pointerdown", drag);
-  pane.addEventListener("keydown", onKey);
-  const again = () => {
-    drawn = "";
-    paint();
-  };
-  ctx.onClose(onTheme(again));
-  // Versions were written or cleaned up, and details came: what is asked for once is kept.
-  ctx.onScreen(again, ["timeline"]);
-  return { paint };
+/**
+ * @param {HTMLElement} el @param {Lnb.Context} ctx
+ * @param {import("./history_strip_place.js").HistoryLink} [link] of the timeline that it is of
+ */
+export function mountHistoryStrip(el, ctx, link) {
+  return link ? new HistoryStrip(el, ctx, link) : null;
 }
 
 /**

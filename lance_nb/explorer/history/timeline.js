@@ -18,7 +18,7 @@ import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 import { retentionButton } from "../retention/retention_button.js";
 import { branchLabels } from "./branch_labels.js";
-import { checkMarks } from "./check_marks.js";
+import { CheckMarks } from "./check_marks.js";
 import { historyStripPlace } from "./history_strip_place.js";
 import { barHeight, comparedWords, laneMap, rangeWords, rowWords, sentence } from "./lanes.js";
 import { legendButton } from "./legend.js";
@@ -90,7 +90,7 @@ class Timeline {
       },
     });
     this.retention = retentionButton(ctx, repaint);
-    this.checks = checkMarks(ctx, map, repaint);
+    this.checks = new CheckMarks(ctx, map, repaint);
     this.strip = historyStripPlace(ctx, {
       map,
       sight: () => [this.left / this.map.slot, (this.left + this.room) / this.map.slot],

@@ -11,178 +11,196 @@ const CHANGES = { new: "+", changed: "~", dropped: "−" };
 /** @type {Record<string, string>} */
 const KINDS = { merge: "Merge", "cherry-pick": "Cherry-pick", revert: "Revert" };
 /** @type {Record<string, [first: string, second: string]>} */
-const WORDS = {
+const PREPOSITIONS = {
   merge: ["merge", "into"],
   "cherry-pick": ["apply the change of", "to"],
   revert: ["revert the change of", "on"],
 };
 
-/**
- * @param {Lnb.Context} ctx
- * @param {import("./ref_form.js").RefTools} tools
- * @returns `element` and `open({kind, source, into})`
- */
-export function mergePage(ctx, tools) {
-  const state = { kind: "merge" };
-  const source = refBox(ctx, { label: "source", changed: stale });
-  const into = refBox(ctx, { label: "target branch", branches: true, changed: stale });
-  /** @param {string} label @param {[value: string, words: string][]} options */
-  const choose = (label, options) =>
-    h(
-      "select",
-      { class: "lnb-input", "aria-label": label, on: { change: () => preview() } },
-      options.map(([value, words]) => h("option", { value }, words)),
-    );
-  const conflicts = choose("conflict resolution", [
+export class MergePage {
+  kind = "merge";
+  proposedMessage = "";
+  requests = 0;
+  // Parts of the preview: while cells are chosen the table stays, and the others are shown anew.
+  head = h("div", {});
+  body = h("div", {});
+  acts = h("div", {});
+  checking = h("div", {});
+  out = h("div", { class: "lnb-mp-out" });
+  first = h("span", {});
+  second = h("span", {});
+  conflicts = this.choice("conflict resolution", [
     ["fail", "conflicts: stop"],
     ["ours", "conflicts: keep the target's"],
     ["theirs", "conflicts: take the source's"],
   ]);
-  const strategy = choose("strategy", [
+  strategy = this.choice("strategy", [
     ["auto", "strategy: as needed"],
     ["fast-forward", "fast-forward only"],
     ["replay", "always a new version"],
   ]);
-  const copy = h("input", { type: "checkbox", on: { change: () => preview() } });
-  const copyLabel = h(
+  copy = h("input", { type: "checkbox", on: { change: () => this.preview() } });
+  copyLabel = h(
     "label",
     { title: "Otherwise the target reads the source's files in place, protected by a tag" },
-    copy,
+    this.copy,
     " copy files",
   );
-  const key = h("input", {
+  key = h("input", {
     class: "lnb-input",
     "aria-label": "key columns",
     placeholder: "key columns (id, …)",
     title: "Columns that identify rows when there are no stable row ids",
     spellcheck: "false",
     size: "19",
-    on: { change: () => preview() },
+    on: { change: () => this.preview() },
   });
-  const message = h("input", {
+  message = h("input", {
     class: "lnb-input lnb-rf-note",
     "aria-label": "commit message",
     placeholder: "no commit message",
     maxlength: "2000",
   });
-  const kinds = Object.entries(KINDS).map(([kind, words]) =>
-    button(words, () => setKind(kind), { class: "lnb-choice" }),
+  kinds = Object.entries(KINDS).map(([kind, label]) =>
+    button(label, () => this.setKind(kind), { class: "lnb-choice" }),
   );
-  const [first, second] = [h("span", {}), h("span", {})];
-  // Parts of the preview: while cells are chosen the table stays, and the others are shown anew.
-  const [head, body, acts, checking] = ["", "", "", ""].map(() => h("div", {}));
-  const table = new ConflictTable(ctx, (choices) => check(choices));
-  const out = h("div", { class: "lnb-mp-out" });
-  let proposed = "";
-  const form = h(
-    "form",
-    {
-      class: "lnb-mp-form",
-      on: {
-        submit: (event) => {
-          event.preventDefault();
-          preview();
-        },
-      },
-    },
-    h("div", { class: "lnb-choices", role: "group", "aria-label": "what to do" }, kinds),
-    first,
-    source.element,
-    second,
-    into.element,
-    h("button", { class: "lnb-button", type: "submit" }, "Preview"),
-  );
-  const options = h("div", { class: "lnb-mp-form" }, conflicts, strategy, key, copyLabel);
-  const element = h(
-    "section",
-    { class: "lnb-mp", "aria-label": "merge", tabindex: "-1", hidden: true },
-    h("p", { class: "lnb-mp-head" }, button("← Branches and tags", tools.close)),
-    form,
-    options,
-    out,
-  );
-  let turnBefore = 0;
+
+  /** @param {Lnb.Context} ctx @param {import("./ref_form.js").RefTools} tools */
+  constructor(ctx, tools) {
+    this.ctx = ctx;
+    this.tools = tools;
+    const changed = () => this.clear();
+    this.source = refBox(ctx, { label: "source", changed });
+    this.into = refBox(ctx, { label: "target branch", branches: true, changed });
+    this.table = new ConflictTable(ctx, (choices) => this.check(choices));
+    /** @param {Event} event */
+    const submit = (event) => {
+      event.preventDefault();
+      this.preview();
+    };
+    this.element = h(
+      "section",
+      { class: "lnb-mp", "aria-label": "merge", tabindex: "-1", hidden: true },
+      h("p", { class: "lnb-mp-head" }, button("← Branches and tags", tools.close)),
+      h(
+        "form",
+        { class: "lnb-mp-form", on: { submit } },
+        h("div", { class: "lnb-choices", role: "group", "aria-label": "what to do" }, this.kinds),
+        this.first,
+        this.source.element,
+        this.second,
+        this.into.element,
+        h("button", { class: "lnb-button", type: "submit" }, "Preview"),
+      ),
+      h("div", { class: "lnb-mp-form" }, this.conflicts, this.strategy, this.key, this.copyLabel),
+      this.out,
+    );
+  }
+
+  /** @param {{kind?: string, source?: string, into?: string}} target */
+  open({ kind = "merge", source = "", into = "" }) {
+    this.source.input.value = source;
+    this.into.input.value = into || (this.ctx.screen().branch ?? "main");
+    this.setKind(kind);
+    this.element.hidden = false;
+    this.ctx.detail.clear();
+    if (source) this.preview();
+    (source ? this.element : this.source.input).focus({ preventScroll: true });
+  }
+
+  /** @param {string} label @param {[value: string, label: string][]} options */
+  choice(label, options) {
+    return h(
+      "select",
+      { class: "lnb-input", "aria-label": label, on: { change: () => this.preview() } },
+      options.map(([value, text]) => h("option", { value }, text)),
+    );
+  }
 
   /** @param {string} kind */
-  function setKind(kind) {
-    state.kind = kind;
-    kinds.forEach((conflictKind, index) =>
-      conflictKind.setAttribute("aria-pressed", String(Object.keys(KINDS)[index] === kind)),
+  setKind(kind) {
+    this.kind = kind;
+    this.kinds.forEach((choice, index) =>
+      choice.setAttribute("aria-pressed", String(Object.keys(KINDS)[index] === kind)),
     );
-    [first.textContent, second.textContent] = WORDS[kind];
-    strategy.hidden = kind !== "merge";
-    copyLabel.hidden = kind === "revert";
-    stale();
+    [this.first.textContent, this.second.textContent] = PREPOSITIONS[kind];
+    this.strategy.hidden = kind !== "merge";
+    this.copyLabel.hidden = kind === "revert";
+    this.clear();
   }
 
-  /** What is shown belongs to other words: it goes. */
-  function stale() {
-    turnBefore += 1;
-    table.reset();
-    show(out);
+  /** Take away a preview that belongs to other words than those in the form. */
+  clear() {
+    this.requests += 1;
+    this.table.reset();
+    show(this.out);
   }
 
-  /** @param {import("./conflict_table.js").Choice[] | null} choices */
-  const request = (choices) => ({
-    kind: state.kind,
-    source: source.input.value,
-    into: into.input.value.trim() || null,
-    strategy: strategy.value,
-    on_conflict: conflicts.value,
-    key: key.value,
-    copy: copy.checked,
-    choices,
-  });
+  /**
+   * Plan what the form says; null when it failed or another request was made meanwhile.
+   * @param {HTMLElement} place @param {string} words
+   * @param {import("./conflict_table.js").Choice[] | null} choices
+   */
+  async plan(place, words, choices) {
+    const request = (this.requests += 1);
+    const args = {
+      kind: this.kind,
+      source: this.source.input.value,
+      into: this.into.input.value.trim() || null,
+      strategy: this.strategy.value,
+      on_conflict: this.conflicts.value,
+      key: this.key.value,
+      copy: this.copy.checked,
+      choices,
+    };
+    const again = () => this.preview();
+    const plan = await longAction(this.ctx, place, { type: "refs.plan", args, words, again });
+    return request === this.requests ? plan : null;
+  }
 
-  async function preview() {
-    if (!source.input.value.trim()) return source.input.focus();
-    stale();
-    const mine = turnBefore;
+  async preview() {
+    if (!this.source.input.value.trim()) return this.source.input.focus();
+    this.clear();
     const place = h("div", {});
-    show(out, place);
-    const plan = await longAction(ctx, place, {
-      type: "refs.plan",
-      args: request(null),
-      words: "Reading the changes of both sides…",
-      again: preview,
-    });
-    if (!plan || mine !== turnBefore) return undefined;
-    ctx.announce(plan.unresolved ? plural(plan.unresolved, "conflict") : plan.words);
-    show(out, head, plan.cells ? table.element : null, body, acts, checking);
-    return outcome(plan);
+    show(this.out, place);
+    const plan = await this.plan(place, "Reading the changes of both sides…", null);
+    if (!plan) return;
+    this.ctx.announce(plan.unresolved ? plural(plan.unresolved, "conflict") : plan.words);
+    show(
+      this.out,
+      this.head,
+      plan.cells && this.table.element,
+      this.body,
+      this.acts,
+      this.checking,
+    );
+    this.showPlan(plan);
   }
 
   /**
    * Plan again with what was chosen: the table stays as it is.
    * @param {import("./conflict_table.js").Choice[]} choices
    */
-  async function check(choices) {
-    turnBefore += 1;
-    const mine = turnBefore;
-    const plan = await longAction(ctx, checking, {
-      type: "refs.plan",
-      args: request(choices),
-      words: "Checking the choices…",
-      again: preview,
-    });
-    if (!plan || mine !== turnBefore) return;
+  async check(choices) {
+    const plan = await this.plan(this.checking, "Checking the choices…", choices);
+    if (!plan) return;
     const open = plan.cells?.open ?? 0;
-    ctx.announce(open ? `${plural(open, "row")} to choose` : "every conflict is decided");
-    outcome(plan);
+    this.ctx.announce(open ? `${plural(open, "row")} to choose` : "every conflict is decided");
+    this.showPlan(plan);
   }
 
   /** @param {Lnb.Json} plan see refs/merge_preview.py */
-  function outcome(plan) {
-    ctx.code(plan.code);
+  showPlan(plan) {
+    this.ctx.code(plan.code);
     const names = { source: plan.source.label, target: plan.target.label };
-    const nothing = plan.strategy === "up-to-date";
-    const left = plan.conflicts.filter(
+    const isNothing = plan.strategy === "up-to-date";
+    const listed = plan.conflicts.filter(
       (/** @type {Lnb.Json} */ conflict) => !plan.cells || conflict.kind !== "rows",
     );
-    if (plan.cells) table.put(plan);
+    if (plan.cells) this.table.put(plan);
     show(
-      head,
-      plan.refusal ? h("p", { class: "lnb-cq-stop" }, `${plan.refusal}.`) : null,
+      this.head,
+      plan.refusal && h("p", { class: "lnb-cq-stop" }, `${plan.refusal}.`),
       h(
         "p",
         { class: "lnb-mp-title" },
@@ -190,63 +208,47 @@ export function mergePage(ctx, tools) {
         h("span", { class: `lnb-badge lnb-mp-${plan.strategy}` }, plan.words),
         h("small", {}, `base ${plan.base.label}`),
       ),
-      nothing ? null : figures(plan),
-      plan.unresolved
-        ? h("small", { class: "lnb-faint" }, "Rows in conflict are not counted.")
-        : null,
-      plan.pin ? h("p", { class: "lnb-mp-pin" }, h("i", {}, "⊙"), ` ${plan.pin}.`) : null,
-      left.length ? conflictList(plan, left) : null,
-      plan.offers.length ? h("p", { class: "lnb-rf-acts" }, plan.offers.map(offerButton)) : null,
+      !isNothing && figures(plan),
+      plan.unresolved > 0 &&
+        h("small", { class: "lnb-faint" }, "Rows in conflict are not counted."),
+      plan.pin && h("p", { class: "lnb-mp-pin" }, h("i", {}, "⊙"), ` ${plan.pin}.`),
+      listed.length > 0 && conflictList(plan, listed),
+      plan.offers.length > 0 &&
+        h(
+          "p",
+          { class: "lnb-rf-acts" },
+          plan.offers.map((/** @type {Lnb.Json} */ offer) => this.offerButton(offer)),
+        ),
     );
+    const notes = plan.notes.map((/** @type {string} */ note) => h("li", {}, note));
     show(
-      body,
+      this.body,
       conflictGrid(plan.grid, names),
-      plan.sample.rows.length ? sample(plan.sample, names, plan.base.label) : null,
-      plan.notes.length
-        ? h(
-            "ul",
-            { class: "lnb-cq" },
-            plan.notes.map((/** @type {string} */ note) => h("li", {}, note)),
-          )
-        : null,
+      plan.sample.rows.length > 0 && sample(plan.sample, names, plan.base.label),
+      notes.length > 0 && h("ul", { class: "lnb-cq" }, notes),
     );
-    if (message.value === proposed) message.value = plan.message;
-    proposed = plan.message;
-    show(acts, nothing ? null : actions(plan));
+    if (this.message.value === this.proposedMessage) this.message.value = plan.message;
+    this.proposedMessage = plan.message;
+    show(this.acts, !isNothing && this.commitLine(plan));
   }
 
   /** A button that sets fields of the form, and previews again. @param {Lnb.Json} offer */
-  function offerButton(offer) {
+  offerButton({ label, set }) {
     /** @type {Record<string, HTMLInputElement | HTMLSelectElement>} */
-    const fields = { key, on_conflict: conflicts, strategy };
-    const act = () => {
-      for (const [name, value] of Object.entries(offer.set)) fields[name].value = value;
-      preview();
-    };
-    return button(offer.label, act);
+    const fields = { key: this.key, on_conflict: this.conflicts, strategy: this.strategy };
+    return button(label, () => {
+      for (const [name, value] of Object.entries(set)) fields[name].value = value;
+      this.preview();
+    });
   }
 
   /** @param {Lnb.Json} plan */
-  function actions(plan) {
-    const words =
-      plan.kind === "merge"
-        ? `Merge into ${plan.target.branch ?? "main"}`
-        : `Commit to ${plan.target.branch ?? "main"}`;
-    const merge = async () => {
-      const result = await longAction(ctx, checking, {
-        type: "refs.merge",
-        args: { plan: plan.plan, message: message.value },
-        words: "Committing…",
-        again: preview,
-        noun: "file",
-      });
-      if (!result) return;
-      proposed = message.value = "";
-      tools.close();
-      tools.done(result, { travel: true });
-    };
+  commitLine(plan) {
+    const { unresolved } = plan;
+    const target = plan.target.branch ?? "main";
+    const label = plan.kind === "merge" ? `Merge into ${target}` : `Commit to ${target}`;
     const open = plan.cells?.open ?? 0;
-    const numOthers = plan.unresolved - (open ? 1 : 0);
+    const numOthers = unresolved - (open ? 1 : 0);
     const missing = [
       open && `${plural(open, "row")} to choose first`,
       numOthers && `${plural(numOthers, "conflict")} to decide first`,
@@ -254,27 +256,26 @@ export function mergePage(ctx, tools) {
     return h(
       "p",
       { class: "lnb-rf-acts lnb-mp-acts" },
-      message,
-      tools.guard.button(words, merge, { refused: plan.unresolved > 0 }),
-      plan.unresolved
-        ? h("small", { class: "lnb-cq-stop" }, missing.filter(Boolean).join(", "))
-        : null,
+      this.message,
+      this.tools.guard.button(label, () => this.commit(plan), { refused: unresolved > 0 }),
+      unresolved > 0 && h("small", { class: "lnb-cq-stop" }, missing.filter(Boolean).join(", ")),
     );
   }
 
-  return {
-    element,
-    /** @param {{kind?: string, source?: string, into?: string}} target */
-    open({ kind = "merge", source: from = "", into: to = "" }) {
-      source.input.value = from;
-      into.input.value = to || (ctx.screen().branch ?? "main");
-      setKind(kind);
-      element.hidden = false;
-      ctx.detail.clear();
-      if (from) preview();
-      (from ? element : source.input).focus({ preventScroll: true });
-    },
-  };
+  /** @param {Lnb.Json} plan */
+  async commit(plan) {
+    const result = await longAction(this.ctx, this.checking, {
+      type: "refs.merge",
+      args: { plan: plan.plan, message: this.message.value },
+      words: "Committing…",
+      again: () => this.preview(),
+      noun: "file",
+    });
+    if (!result) return;
+    this.proposedMessage = this.message.value = "";
+    this.tools.close();
+    this.tools.done(result, { travel: true });
+  }
 }
 
 /** @type {Record<string, string>} */

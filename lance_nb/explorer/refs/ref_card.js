@@ -1,7 +1,7 @@
 // One branch or tag in the pane of details: what it is, what can be done with it, and what comes of
 // that.
 
-import { h, button as makeButton, show } from "../js/dom.js";
+import { button, h, show } from "../js/dom.js";
 import { longAction } from "../js/long_action.js";
 import { consequenceList, typedWord } from "../stage/consequence_card.js";
 import { refForm } from "./ref_form.js";
@@ -15,71 +15,106 @@ import { refForm } from "./ref_form.js";
  * @typedef {import("./ref_form.js").RefTools & CardActions} CardTools
  */
 
-/**
- * @param {Lnb.Context} ctx @param {Lnb.Json} model see refs/ref_list.py
- * @param {CardTools} tools
- */
-export function refCard(ctx, model, tools) {
-  const { kind, name, place, fork, seen } = model;
-  const out = h("div", { class: "lnb-rc-out" });
-  /** @param {string} words @param {() => unknown} act @param {string | null} [title] */
-  const button = (words, act, title = null) => makeButton(words, act, { title });
-  const again = () => tools.show(kind, name);
-  const isBranch = kind === "branch";
-  /** @param {...Lnb.Child} content */
-  const put = (...content) => {
-    show(out, ...content);
-    out.scrollIntoView({ block: "nearest" });
-  };
+class RefCard {
+  out = h("div", { class: "lnb-rc-out" });
 
-  function move() {
-    put(
-      refForm(
-        ctx,
-        { kind, action: "move", name, seen, at: placeText(ctx.screen()) },
-        { ...tools, again, close: () => show(out) },
-      ),
+  /**
+   * @param {Lnb.Context} ctx @param {Lnb.Json} model see refs/ref_list.py
+   * @param {CardTools} tools
+   */
+  constructor(ctx, model, tools) {
+    this.ctx = ctx;
+    this.model = model;
+    this.tools = tools;
+    this.isBranch = model.kind === "branch";
+    const [tags, branches] = this.isBranch
+      ? ["Tags on it", "Branches from it"]
+      : ["Other tags there", "Branches that started there"];
+    this.element = h(
+      "div",
+      { class: "lnb-rc" },
+      model.note && h("p", { class: "lnb-rc-note" }, model.note),
+      factList(model.facts),
+      h("p", { class: "lnb-rf-acts" }, this.actions()),
+      this.out,
+      model.metadata.length > 0 && section("Metadata", factList(model.metadata)),
+      this.related(tags, model.tags, "tag"),
+      this.related(branches, model.children, "branch"),
     );
   }
 
-  async function explain() {
-    const deletion = await longAction(ctx, out, {
+  actions() {
+    const { ctx, tools, isBranch } = this;
+    const { name, place, fork } = this.model;
+    const parent = fork?.branch ?? null;
+    const compare = () => ctx.go("changes", { a: bare(fork), b: bare(place) });
+    const source = name === null ? { into: "main" } : { source: name, into: parent ?? "main" };
+    const canCompare = fork && place && ctx.has("changes");
+    const canReview = isBranch && ctx.has("refs") && ctx.kernel.state !== "static";
+    return [
+      place && button("Go to it", () => ctx.travel(bare(place))),
+      canCompare &&
+        button("Compare with fork", compare, {
+          title: `what changed from ${fork.label} to ${place.label}`,
+        }),
+      isBranch && button("Merge…", () => tools.merge(source)),
+      name !== null &&
+        canReview &&
+        button("Review…", () => tools.review({ branch: name, into: parent }), {
+          title: "what it changes, checks, and the discussion",
+        }),
+      place && button("New tag…", () => tools.create("tag", placeText(place))),
+      place && button("New branch…", () => tools.create("branch", placeText(place))),
+      !isBranch && button("Move…", () => this.move()),
+      name !== null && button("Note…", () => this.writeNote()),
+      name !== null && button("Delete…", () => this.explain()),
+    ];
+  }
+
+  /** @param {...Lnb.Child} content */
+  put(...content) {
+    show(this.out, ...content);
+    this.out.scrollIntoView({ block: "nearest" });
+  }
+
+  clear = () => show(this.out);
+
+  again = () => this.tools.show(this.model.kind, this.model.name);
+
+  move() {
+    const { kind, name, seen } = this.model;
+    const tools = { ...this.tools, again: this.again, close: this.clear };
+    const place = placeText(this.ctx.screen());
+    this.put(refForm(this.ctx, { kind, action: "move", name, seen, at: place }, tools));
+  }
+
+  /** Show what depends on the ref before it is deleted. */
+  async explain() {
+    const { ctx } = this;
+    const { kind, name, label } = this.model;
+    const deletion = await longAction(ctx, this.out, {
       type: "refs.explain",
       args: { kind, name },
       words: "Checking what depends on it…",
-      again: explain,
+      again: () => this.explain(),
     });
     if (!deletion) return;
     ctx.code(deletion.code);
     const freed = h("div", {});
-    const count = isBranch
-      ? null
-      : button("How many bytes?", async () => {
-          const freedBytes = await longAction(ctx, freed, {
-            type: "refs.bytes",
-            args: { name },
-            words: "Counting…",
-            noun: "manifest",
-          });
-          if (freedBytes) show(freed, h("p", {}, freedBytes.words));
-        });
-    const word = deletion.refused ? "" : deletion.typed;
     const act = h("span", {});
-    /** @param {boolean} right */
-    const paintAct = (right) =>
-      show(
-        act,
-        tools.guard.button(deletion.button, () => remove(deletion.seen, typed.value()), {
-          refused: deletion.refused || !right,
-        }),
-      );
-    const typed = typedWord(word, "", paintAct);
+    /** @param {boolean} isRight whether the word was typed that confirms it */
+    const paintAct = (isRight) => {
+      const remove = () => this.remove(deletion.seen, typed.value());
+      const refused = deletion.refused || !isRight;
+      show(act, this.tools.guard.button(deletion.button, remove, { refused }));
+    };
+    const typed = typedWord(deletion.refused ? "" : deletion.typed, "", paintAct);
     paintAct(typed.right());
-    put(
+    this.put(
       h(
         "section",
-        { class: "lnb-rf", "aria-label": `delete ${kind} ${model.label}` },
-        h("h4", { class: "lnb-br-title" }, `Delete ${kind} ${model.label}?`),
+        { class: "lnb-rf", "aria-label": `delete ${kind} ${label}` },
+        h("h4", { class: "lnb-br-title" }, `Delete ${kind} ${label}?`),
         consequenceList(deletion.consequences),
         freed,
         typed.element,
@@ -87,145 +122,99 @@ export function refCard(ctx, model, tools) {
           "p",
           { class: "lnb-rf-acts" },
           act,
-          count,
-          button("Keep it", () => show(out)),
+          !this.isBranch && button("How many bytes?", () => this.countBytes(freed)),
+          button("Keep it", this.clear),
         ),
       ),
     );
   }
 
-  /** @param {Lnb.Json} record @param {string} typed */
-  async function remove(record, typed) {
-    const result = await longAction(ctx, out, {
-      type: "refs.delete",
-      args: { kind, name, seen: record, typed },
-      words: "Deleting…",
-      again,
+  /** @param {HTMLElement} place */
+  async countBytes(place) {
+    const result = await longAction(this.ctx, place, {
+      type: "refs.bytes",
+      args: { name: this.model.name },
+      words: "Counting…",
+      noun: "manifest",
     });
-    if (!result) return;
-    ctx.detail.clear();
-    tools.done(result);
+    if (result) show(place, h("p", {}, result.words));
   }
 
-  function write() {
+  /** @param {Lnb.Json} seen the record that was shown @param {string} typed */
+  async remove(seen, typed) {
+    const { kind, name } = this.model;
+    const result = await longAction(this.ctx, this.out, {
+      type: "refs.delete",
+      args: { kind, name, seen, typed },
+      words: "Deleting…",
+      again: this.again,
+    });
+    if (!result) return;
+    this.ctx.detail.clear();
+    this.tools.done(result);
+  }
+
+  writeNote() {
+    const { kind, name, note } = this.model;
     const box = h("input", {
       class: "lnb-input lnb-rf-note",
       "aria-label": "note",
-      value: model.note,
+      value: note,
       maxlength: "2000",
     });
     const save = async () => {
       try {
-        const { result } = await ctx.kernel.ask("refs.note", {
-          kind,
-          name,
-          note: box.value,
-          before: model.note,
-        });
-        tools.done(result);
-        again();
+        const args = { kind, name, note: box.value, before: note };
+        const { result } = await this.ctx.kernel.ask("refs.note", args);
+        this.tools.done(result);
+        this.again();
       } catch (error) {
-        show(out, ctx.problem(error), button("Refresh", again));
+        show(this.out, this.ctx.problem(error), button("Refresh", this.again));
       }
     };
-    put(
-      h(
-        "p",
-        { class: "lnb-rf-acts" },
-        box,
-        tools.guard.button("Save", save),
-        button("Cancel", () => show(out)),
-      ),
-    );
+    const acts = [this.tools.guard.button("Save", save), button("Cancel", this.clear)];
+    this.put(h("p", { class: "lnb-rf-acts" }, box, acts));
   }
 
-  /** @param {string} title @param {Lnb.Json} refs @param {string} of */
-  const related = (title, refs, of) =>
-    refs.lines.length
-      ? h(
-          "section",
-          { class: "lnb-br-section" },
-          h("h4", { class: "lnb-br-title" }, title),
-          h(
-            "ul",
-            { class: "lnb-rc-list" },
-            refs.lines.map((/** @type {Lnb.Json} */ line) =>
-              h(
-                "li",
-                {},
-                makeButton(line.label, () => tools.show(of, line.name), { class: "lnb-link" }),
-                h("small", {}, line.place.label),
-              ),
-            ),
-          ),
-          refs.hidden ? h("p", { class: "lnb-faint" }, `and ${refs.hidden} more`) : null,
-        )
-      : null;
-  /** @param {Lnb.Entry[]} entries */
-  const pairs = (entries) =>
-    h(
-      "dl",
-      { class: "lnb-rc-facts" },
-      entries.map((entry) => h("div", {}, h("dt", {}, entry.label), h("dd", {}, entry.value))),
-    );
-  const acts = [
-    place && button("Go to it", () => ctx.travel({ branch: place.branch, version: place.version })),
-    fork &&
-      place &&
-      ctx.has("changes") &&
-      button(
-        "Compare with fork",
-        () =>
-          ctx.go("changes", {
-            a: { branch: fork.branch, version: fork.version },
-            b: { branch: place.branch, version: place.version },
-          }),
-        `what changed from ${fork.label} to ${place.label}`,
-      ),
-    isBranch &&
-      button("Merge…", () =>
-        tools.merge(
-          name === null ? { into: "main" } : { source: name, into: fork?.branch ?? "main" },
-        ),
-      ),
-    name !== null &&
-      isBranch &&
-      ctx.has("refs") &&
-      ctx.kernel.state !== "static" &&
-      button(
-        "Review…",
-        () => tools.review({ branch: name, into: fork?.branch ?? null }),
-        "what it changes, checks, and the discussion",
-      ),
-    place && button("New tag…", () => tools.create("tag", placeText(place))),
-    place && button("New branch…", () => tools.create("branch", placeText(place))),
-    !isBranch && button("Move…", move),
-    name !== null && button("Note…", write),
-    name !== null && button("Delete…", explain),
-  ];
-  return h(
-    "div",
-    { class: "lnb-rc" },
-    model.note ? h("p", { class: "lnb-rc-note" }, model.note) : null,
-    pairs(model.facts),
-    h("p", { class: "lnb-rf-acts" }, acts),
-    out,
-    model.metadata.length
-      ? h(
-          "section",
-          { class: "lnb-br-section" },
-          h("h4", { class: "lnb-br-title" }, "Metadata"),
-          pairs(model.metadata),
-        )
-      : null,
-    related(isBranch ? "Tags on it" : "Other tags there", model.tags, "tag"),
-    related(
-      isBranch ? "Branches from it" : "Branches that started there",
-      model.children,
-      "branch",
-    ),
-  );
+  /** @param {string} title @param {Lnb.Json} refs @param {string} kind */
+  related(title, { lines, hidden }, kind) {
+    if (!lines.length) return null;
+    const items = lines.map((/** @type {Lnb.Json} */ line) => {
+      const open = () => this.tools.show(kind, line.name);
+      return h(
+        "li",
+        {},
+        button(line.label, open, { class: "lnb-link" }),
+        h("small", {}, line.place.label),
+      );
+    });
+    const more = hidden > 0 && h("p", { class: "lnb-faint" }, `and ${hidden} more`);
+    return section(title, h("ul", { class: "lnb-rc-list" }, items), more);
+  }
 }
+
+/**
+ * @param {Lnb.Context} ctx @param {Lnb.Json} model see refs/ref_list.py
+ * @param {CardTools} tools
+ */
+export function refCard(ctx, model, tools) {
+  return new RefCard(ctx, model, tools).element;
+}
+
+/** @param {string} title @param {...Lnb.Child} content */
+const section = (title, ...content) =>
+  h("section", { class: "lnb-br-section" }, h("h4", { class: "lnb-br-title" }, title), ...content);
+
+/** @param {Lnb.Entry[]} entries */
+const factList = (entries) =>
+  h(
+    "dl",
+    { class: "lnb-rc-facts" },
+    entries.map(({ label, value }) => h("div", {}, h("dt", {}, label), h("dd", {}, value))),
+  );
+
+/** @param {Lnb.Place} place @returns {Lnb.Place} */
+const bare = ({ branch, version }) => ({ branch, version });
 
 /** A place as the boxes take it. @param {Lnb.Place} place */
 export function placeText({ branch, version }) {

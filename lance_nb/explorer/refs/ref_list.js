@@ -1,6 +1,17 @@
 // Branches or tags as a table: only lines in sight exist, and only they are asked for.
 
-import { ageOf, count, h, perFrame, plural, show } from "../js/dom.js";
+import {
+  ageOf,
+  button,
+  consume,
+  count,
+  h,
+  onResize,
+  perFrame,
+  plural,
+  setBox,
+  show,
+} from "../js/dom.js";
 
 const ROW = 28;
 const OVERSCAN = 12;
@@ -74,229 +85,219 @@ const COLUMNS = {
   ],
 };
 
-/**
- * @param {Lnb.Context} ctx
- * @param {{open: (kind: string, line: Lnb.Json) => void, listed: (page: Lnb.Json) => void,
- *   failed: Lnb.Failed}} of `listed`: what was found
- */
-export function refList(ctx, { open, listed, failed }) {
-  const uid = `lnb-refs-list${(instances += 1)}`;
-  const head = h("div", { class: "lnb-rl-row lnb-rl-head", role: "row", "aria-rowindex": "1" });
-  const space = h("div", { class: "lnb-rl-space", role: "rowgroup" });
-  const element = h(
-    "div",
-    { class: "lnb-rl", role: "grid", tabindex: "0", on: { scroll: () => paint(), keydown: onKey } },
-    h("div", { role: "rowgroup", class: "lnb-rl-top" }, head),
-    space,
-  );
-  const state = { kind: "branch", text: "", sort: "name", descending: false };
-  const request = ctx.kernel.line();
-  const askHeads = ctx.kernel.line();
+export class RefList {
+  uid = `lnb-refs-list${(instances += 1)}`;
+  query = { kind: "branch", text: "", sort: "name", descending: false };
   /** @type {Map<number, HTMLElement>} */
-  const rows = new Map();
+  rows = new Map();
   /** @type {Map<number, Lnb.Json>} */
-  const lines = new Map();
+  lines = new Map();
   /** @type {Map<string | null, Lnb.Json>} by the name of a branch */
-  const heads = new Map();
-  let total = 0;
-  let cursor = 0;
+  heads = new Map();
+  total = 0;
+  cursor = 0;
+  head = h("div", { class: "lnb-rl-row lnb-rl-head", role: "row", "aria-rowindex": "1" });
+  space = h("div", { class: "lnb-rl-space", role: "rowgroup" });
+  paint = perFrame(() => this.paintNow());
+  element = h(
+    "div",
+    {
+      class: "lnb-rl",
+      role: "grid",
+      tabindex: "0",
+      on: { scroll: this.paint, keydown: (event) => this.onKey(event) },
+    },
+    h("div", { role: "rowgroup", class: "lnb-rl-top" }, this.head),
+    this.space,
+  );
 
-  const paint = perFrame(() => {
-    const first = Math.max(0, Math.floor(element.scrollTop / ROW) - OVERSCAN);
-    const stop = Math.min(
-      total,
-      Math.ceil((element.scrollTop + element.clientHeight) / ROW) + OVERSCAN,
-    );
-    for (const [index, row] of rows) {
+  /**
+   * @param {Lnb.Context} ctx
+   * @param {{open: (kind: string, line: Lnb.Json) => void, listed: (page: Lnb.Json) => void,
+   *   failed: Lnb.Failed}} of `listed`: what matches
+   */
+  constructor(ctx, { open, listed, failed }) {
+    this.open = open;
+    this.listed = listed;
+    this.failed = failed;
+    this.request = ctx.kernel.line();
+    this.askHeads = ctx.kernel.line();
+    ctx.onClose(onResize(this.element, this.paint));
+    this.paintHead();
+  }
+
+  get kind() {
+    return this.query.kind;
+  }
+
+  /**
+   * Show another kind, order or filter, from the top.
+   * @param {Partial<RefList["query"]>} changes
+   */
+  set(changes) {
+    Object.assign(this.query, changes);
+    this.lines.clear();
+    this.cursor = 0;
+    this.element.scrollTop = 0;
+    this.paintHead();
+    this.ask(0);
+  }
+
+  /** Read the records again; what is in sight stays there. */
+  refresh() {
+    this.ask(this.firstInSight(), true);
+  }
+
+  firstInSight() {
+    return Math.max(0, Math.floor(this.element.scrollTop / ROW) - OVERSCAN);
+  }
+
+  paintNow() {
+    const { scrollTop, clientHeight } = this.element;
+    const first = this.firstInSight();
+    const end = Math.ceil((scrollTop + clientHeight) / ROW) + OVERSCAN;
+    const stop = Math.min(this.total, end);
+    for (const [index, row] of this.rows) {
       if (index >= first && index < stop) continue;
       row.remove();
-      rows.delete(index);
+      this.rows.delete(index);
     }
     /** @type {number | null} */
     let missing = null;
     for (let index = first; index < stop; index += 1) {
-      if (!lines.has(index)) missing ??= index;
-      paintRow(index);
+      if (!this.lines.has(index)) missing ??= index;
+      this.paintRow(index);
     }
-    if (rows.has(cursor)) element.setAttribute("aria-activedescendant", `${uid}-${cursor}`);
-    else element.removeAttribute("aria-activedescendant");
-    if (missing !== null) ask(missing);
-    else loadHeads(first, stop);
-  });
+    if (this.rows.has(this.cursor))
+      this.element.setAttribute("aria-activedescendant", `${this.uid}-${this.cursor}`);
+    else this.element.removeAttribute("aria-activedescendant");
+    if (missing !== null) this.ask(missing);
+    else this.loadHeads(first, stop);
+  }
 
   /** @param {number} index */
-  function paintRow(index) {
-    let row = rows.get(index);
-    if (!row) {
-      row = h("div", {
-        class: "lnb-rl-row",
-        role: "row",
-        id: `${uid}-${index}`,
-        "aria-rowindex": index + 2,
-        on: { click: () => choose(index, true) },
-      });
-      row.style.top = `${index * ROW}px`;
-      rows.set(index, row);
-      space.append(row);
-    }
-    row.setAttribute("aria-selected", String(index === cursor));
-    const line = lines.get(index);
-    const head = line && state.kind === "branch" ? heads.get(line.name) : null;
-    renew(
-      row,
-      COLUMNS[state.kind].map(([, , cell]) => {
-        const content = line ? cell(line, head) : "";
-        return h(
-          "span",
-          {
-            role: "gridcell",
-            title:
-              typeof content === "string" ? content : content instanceof Node ? null : line.label,
-          },
-          content,
-        );
-      }),
-    );
+  rowOf(index) {
+    const existing = this.rows.get(index);
+    if (existing) return existing;
+    const row = h("div", {
+      class: "lnb-rl-row",
+      role: "row",
+      id: `${this.uid}-${index}`,
+      "aria-rowindex": index + 2,
+      on: { click: () => this.choose(index, true) },
+    });
+    setBox(row, { top: index * ROW });
+    this.rows.set(index, row);
+    this.space.append(row);
+    return row;
+  }
+
+  /** @param {number} index */
+  paintRow(index) {
+    const row = this.rowOf(index);
+    row.setAttribute("aria-selected", String(index === this.cursor));
+    const line = this.lines.get(index);
+    const head = line && this.kind === "branch" ? this.heads.get(line.name) : null;
+    const cells = COLUMNS[this.kind].map(([, , cell]) => {
+      const content = line ? cell(line, head) : "";
+      const title = content instanceof Node ? null : line?.label;
+      const text = typeof content === "string" ? content : title;
+      return h("span", { role: "gridcell", title: text }, content);
+    });
+    renew(row, cells);
   }
 
   /** @param {number} first */
-  function ask(first, fresh = false) {
-    const query = { ...state };
-    request(
-      "refs.list",
-      { ...query, first, count: PAGE, fresh },
-      ({ result }) => {
-        const currentName = lines.get(cursor)?.name;
-        if (fresh || lines.size > KEPT) lines.clear();
-        if (fresh) heads.clear();
-        total = result.matching;
-        cursor = Math.min(cursor, Math.max(0, total - 1));
-        result.lines.forEach((/** @type {Lnb.Json} */ line, /** @type {number} */ index) => {
-          lines.set(result.first + index, line);
-          // Lines before it may have come or gone.
-          if (fresh && line.name === currentName) cursor = result.first + index;
-        });
-        space.style.height = `${total * ROW}px`;
-        element.setAttribute("aria-rowcount", String(total + 1));
-        listed(result);
-        paint();
-      },
-      failed,
-    );
+  ask(first, fresh = false) {
+    /** @type {Lnb.Done} */
+    const done = ({ result }) => {
+      const name = this.lines.get(this.cursor)?.name;
+      if (fresh || this.lines.size > KEPT) this.lines.clear();
+      if (fresh) this.heads.clear();
+      this.total = result.matching;
+      this.cursor = Math.min(this.cursor, Math.max(0, this.total - 1));
+      result.lines.forEach((/** @type {Lnb.Json} */ line, /** @type {number} */ index) => {
+        this.lines.set(result.first + index, line);
+        // Lines before it may have come or gone.
+        if (fresh && line.name === name) this.cursor = result.first + index;
+      });
+      setBox(this.space, { height: this.total * ROW });
+      this.element.setAttribute("aria-rowcount", String(this.total + 1));
+      this.listed(result);
+      this.paint();
+    };
+    this.request("refs.list", { ...this.query, first, count: PAGE, fresh }, done, this.failed);
   }
 
-  /** @param {number} first @param {number} stop */
-  function loadHeads(first, stop) {
-    if (state.kind !== "branch") return;
+  /** Read the newest versions of branches. @param {number} first @param {number} stop */
+  loadHeads(first, stop) {
+    if (this.kind !== "branch") return;
     const names = [];
     for (let index = first; index < stop; index += 1) {
-      const line = lines.get(index);
-      if (line && !heads.has(line.name)) names.push(line.name);
+      const line = this.lines.get(index);
+      if (line && !this.heads.has(line.name)) names.push(line.name);
     }
     if (!names.length) return;
-    askHeads(
-      "refs.heads",
-      { names: names.slice(0, MAX_HEADS) },
-      ({ result }) => {
-        for (const head of result.heads) heads.set(head.name, head);
-        paint();
-      },
-      failed,
-    );
+    /** @type {Lnb.Done} */
+    const done = ({ result }) => {
+      for (const head of result.heads) this.heads.set(head.name, head);
+      this.paint();
+    };
+    this.askHeads("refs.heads", { names: names.slice(0, MAX_HEADS) }, done, this.failed);
   }
 
   /** @param {number} index @param {boolean} opened */
-  function choose(index, opened) {
-    if (!lines.has(index)) return;
-    cursor = index;
-    element.scrollTop = Math.max(
-      Math.min(element.scrollTop, index * ROW),
-      (index + 2) * ROW - element.clientHeight,
-    );
-    paint();
-    if (opened) open(state.kind, lines.get(index));
+  choose(index, opened) {
+    if (!this.lines.has(index)) return;
+    this.cursor = index;
+    const { scrollTop, clientHeight } = this.element;
+    const highest = Math.min(scrollTop, index * ROW);
+    this.element.scrollTop = Math.max(highest, (index + 2) * ROW - clientHeight);
+    this.paint();
+    if (opened) this.open(this.kind, this.lines.get(index));
   }
 
   /** @param {KeyboardEvent} event */
-  function onKey(event) {
-    if (event.target !== element || event.altKey || event.ctrlKey || event.metaKey) return;
-    const page = Math.max(1, Math.floor(element.clientHeight / ROW) - 2);
+  onKey(event) {
+    if (event.target !== this.element || event.altKey || event.ctrlKey || event.metaKey) return;
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
     /** @type {Record<string, number>} */
     const keys = {
-      ArrowDown: cursor + 1,
-      ArrowUp: cursor - 1,
-      PageDown: cursor + page,
-      PageUp: cursor - page,
+      ArrowDown: this.cursor + 1,
+      ArrowUp: this.cursor - 1,
+      PageDown: this.cursor + page,
+      PageUp: this.cursor - page,
       Home: 0,
-      End: total - 1,
-      Enter: cursor,
+      End: this.total - 1,
+      Enter: this.cursor,
     };
     const next = keys[event.key];
-    if (next === undefined || !total) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const index = Math.max(0, Math.min(total - 1, next));
-    if (lines.has(index)) return choose(index, event.key === "Enter");
-    cursor = index;
-    element.scrollTop = index * ROW;
-    return paint();
+    if (next === undefined || !this.total) return;
+    consume(event);
+    const index = Math.max(0, Math.min(this.total - 1, next));
+    if (this.lines.has(index)) return this.choose(index, event.key === "Enter");
+    this.cursor = index;
+    this.element.scrollTop = index * ROW;
+    return this.paint();
   }
 
-  function paintHead() {
-    element.setAttribute("aria-label", state.kind === "branch" ? "branches" : "tags");
-    element.classList.toggle("lnb-rl-tags", state.kind === "tag");
-    show(
-      head,
-      COLUMNS[state.kind].map(([sort, title]) => {
-        const isCurrent = sort && sort === state.sort;
-        const order = isCurrent ? (state.descending ? "descending" : "ascending") : null;
-        return h(
-          "span",
-          { role: "columnheader", "aria-sort": order },
-          sort
-            ? h(
-                "button",
-                {
-                  class: "lnb-rl-sort",
-                  type: "button",
-                  on: {
-                    click: () =>
-                      list.set({ sort, descending: Boolean(isCurrent) && !state.descending }),
-                  },
-                },
-                title,
-                isCurrent ? (state.descending ? " ↓" : " ↑") : "",
-              )
-            : title,
-        );
-      }),
-    );
+  paintHead() {
+    const { kind, sort: sortedBy, descending } = this.query;
+    this.element.setAttribute("aria-label", kind === "branch" ? "branches" : "tags");
+    this.element.classList.toggle("lnb-rl-tags", kind === "tag");
+    const titles = COLUMNS[kind].map(([sort, title]) => {
+      const isSorted = sort !== "" && sort === sortedBy;
+      const order = descending ? "descending" : "ascending";
+      const label = isSorted ? [title, descending ? " ↓" : " ↑"] : title;
+      const turn = () => this.set({ sort, descending: isSorted && !descending });
+      return h(
+        "span",
+        { role: "columnheader", "aria-sort": isSorted && order },
+        sort ? button(label, turn, { class: "lnb-rl-sort" }) : title,
+      );
+    });
+    show(this.head, titles);
   }
-
-  const list = {
-    element,
-    get kind() {
-      return state.kind;
-    },
-    /** Show another kind, order or filter, from the top. @param {Partial<typeof state>} changes */
-    set(changes) {
-      Object.assign(state, changes);
-      lines.clear();
-      cursor = 0;
-      element.scrollTop = 0;
-      paintHead();
-      ask(0);
-    },
-    /** Read the records again; what is in sight stays there. */
-    refresh() {
-      ask(Math.max(0, Math.floor(element.scrollTop / ROW) - OVERSCAN), true);
-    },
-  };
-  const observer = new ResizeObserver(() => paint());
-  observer.observe(element);
-  ctx.onClose(() => observer.disconnect());
-  paintHead();
-  return list;
 }
 
 /**

@@ -15,287 +15,272 @@ function versionsOf({ timeline }, branch) {
   return lane ? lane.runs.reduce((sum, [, length]) => sum + length, lane.older) : 0;
 }
 
-/**
- * @param {HTMLElement} el @param {Lnb.Context} ctx
- * @param {import("./retention_button.js").RetentionLink} [link]
- */
-export function mountRetention(el, ctx, link) {
-  const panel = h("section", { class: "lnb-rt", "aria-label": "clean-up simulator" });
-  el.append(panel);
-  const request = ctx.kernel.line();
-  const files = ctx.kernel.line();
-  const branch = ctx.screen().branch ?? null;
+/** @typedef {[first: number, last: number, reason?: string]} Run */
+
+/** Whether a version is in one of some runs. @param {Run[]} runs @param {number} version */
+const hasRun = (runs, version) => runs.some(([first, last]) => first <= version && version <= last);
+
+class Retention {
   /** @type {Lnb.Json} */
-  let state = null;
+  state = null;
   /** @type {Lnb.Json} */
-  let simulated = null;
+  simulated = null;
   /** @type {Set<string>} */
-  const dropped = new Set();
-  let keep = 1;
-  let days = 0;
+  dropped = new Set();
+  keep = 1;
+  days = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  let stale = false;
-  let listed = 0; // versions on the timeline when the survey was taken
+  timer = undefined;
+  isStale = false;
+  numListed = 0; // versions on the timeline when the survey was taken
+  panel = h("section", { class: "lnb-rt", "aria-label": "clean-up simulator" });
+  keepLabel = h("output", { class: "lnb-rt-value" });
+  daysLabel = h("output", { class: "lnb-rt-value" });
+  total = h("p", { class: "lnb-rt-total", "aria-live": "polite" });
+  detail = h("div", { class: "lnb-rt-files" });
+  notice = h("p", { class: "lnb-rt-notice", hidden: true });
+  problem = h("div", {});
+  stageButton = button("Stage this clean-up", () => this.stage(), {
+    class: "lnb-button lnb-write",
+  });
 
-  const keepWords = h("output", { class: "lnb-rt-value" });
-  const dayWords = h("output", { class: "lnb-rt-value" });
-  const total = h("p", { class: "lnb-rt-total", "aria-live": "polite" });
-  const detail = h("div", { class: "lnb-rt-files" });
-  const notice = h("p", { class: "lnb-rt-notice", hidden: true });
-  const problem = h("div", {});
-  const stageButton = button("Stage this clean-up", stage, { class: "lnb-button lnb-write" });
-
-  async function open() {
-    const result = await longAction(ctx, panel, {
-      type: "retention.open",
-      args: { branch },
-      words: "Reading which version needs which file…",
-      noun: "manifest",
-      again: open,
-    });
-    if (!result || !panel.isConnected) return;
-    stale = false;
-    listed = versionsOf(ctx.screen(), branch);
-    state = result;
-    keep = state.versions;
-    days = 0;
-    dropped.clear();
-    paint();
-    move();
+  /**
+   * @param {HTMLElement} el @param {Lnb.Context} ctx
+   * @param {import("./retention_button.js").RetentionLink} [link]
+   */
+  constructor(el, ctx, link) {
+    this.ctx = ctx;
+    this.link = link;
+    this.request = ctx.kernel.line();
+    this.files = ctx.kernel.line();
+    this.branch = ctx.screen().branch ?? null;
+    el.append(this.panel);
+    if (link) link.hovered = (branch, version) => this.hovered(branch, version);
+    ctx.onScreen((screen, patched) => this.follow(screen, patched), ["timeline", "locked", "news"]);
+    this.open();
   }
 
-  function paint() {
-    const oldest = Math.max(1, Math.ceil(state.oldest_days));
+  /** @param {Lnb.Screen} screen @param {boolean} patched */
+  follow(screen, patched) {
+    if (!this.panel.isConnected || !this.simulated) return;
+    if ((screen.branch ?? null) !== this.branch) {
+      this.link?.close();
+      return;
+    }
+    const news = patched && Boolean(screen.news?.added || screen.news?.gone);
+    this.isStale ||= news || versionsOf(screen, this.branch) !== this.numListed;
+    this.paintResult();
+  }
+
+  async open() {
+    const result = await longAction(this.ctx, this.panel, {
+      type: "retention.open",
+      args: { branch: this.branch },
+      words: "Reading which version needs which file…",
+      noun: "manifest",
+      again: () => this.open(),
+    });
+    if (!result || !this.panel.isConnected) return;
+    this.isStale = false;
+    this.numListed = versionsOf(this.ctx.screen(), this.branch);
+    this.state = result;
+    this.keep = this.state.versions;
+    this.days = 0;
+    this.dropped.clear();
+    this.paint();
+    this.move();
+  }
+
+  paint() {
+    const { versions, oldest_days: oldest } = this.state;
+    const keepRange = { min: 1, max: Math.max(1, versions), value: this.keep };
+    const daysRange = { min: 0, max: Math.max(1, Math.ceil(oldest)), value: this.days };
     show(
-      panel,
+      this.panel,
       h(
         "div",
         { class: "lnb-rt-controls" },
-        slider(
-          "keep the newest",
-          { min: "1", max: String(Math.max(1, state.versions)), value: String(keep) },
-          keepWords,
-          (value) => {
-            keep = value;
-          },
-        ),
-        slider(
-          "and all younger than",
-          { min: "0", max: String(oldest), value: String(days) },
-          dayWords,
-          (value) => {
-            days = value;
-          },
-        ),
-        tags(),
+        this.slider("keep the newest", keepRange, this.keepLabel, (value) => (this.keep = value)),
+        this.slider("and all younger than", daysRange, this.daysLabel, (value) => {
+          this.days = value;
+        }),
+        this.tags(),
       ),
       h(
         "div",
         { class: "lnb-rt-result" },
-        total,
+        this.total,
         h(
           "p",
           { class: "lnb-rt-acts" },
-          stageButton,
-          button("Close", () => link?.close()),
+          this.stageButton,
+          button("Close", () => this.link?.close()),
         ),
       ),
-      notice,
-      problem,
-      detail,
+      this.notice,
+      this.problem,
+      this.detail,
     );
   }
 
   /**
-   * @param {string} label @param {{min: string, max: string, value: string}} range
-   * @param {HTMLElement} words @param {(value: number) => void} set
+   * @param {string} label @param {{min: number, max: number, value: number}} range
+   * @param {HTMLElement} output @param {(value: number) => unknown} set
    */
-  function slider(label, range, words, set) {
+  slider(label, range, output, set) {
+    const onInput = () => {
+      set(Number(input.value));
+      this.move();
+    };
     /** @type {HTMLInputElement} */
     const input = h("input", {
       type: "range",
       class: "lnb-rt-slider",
       "aria-label": label,
       ...range,
-      on: {
-        input: () => {
-          set(Number(input.value));
-          move();
-        },
-        keydown: (event) => event.stopPropagation(),
-      },
+      on: { input: onInput, keydown: (event) => event.stopPropagation() },
     });
-    return h("label", { class: "lnb-rt-control" }, h("span", {}, label), input, words);
+    return h("label", { class: "lnb-rt-control" }, h("span", {}, label), input, output);
   }
 
   /** Tags keep their versions; one that is switched off counts as deleted. */
-  function tags() {
-    if (!state.tags.length) return null;
+  tags() {
+    const { tags, hidden_tags: numHidden } = this.state;
+    if (!tags.length) return null;
     return h(
       "div",
       { class: "lnb-rt-tags", role: "group", "aria-label": "tags that keep their version" },
       h("span", {}, "tags kept"),
-      state.tags.map((/** @type {Lnb.Json} */ tag) => {
-        const chip = button(
-          `⚑ ${tag.label}`,
-          () => {
-            if (!dropped.delete(tag.name)) dropped.add(tag.name);
-            chip.setAttribute("aria-pressed", String(!dropped.has(tag.name)));
-            move();
-          },
-          { class: "lnb-choice", "aria-pressed": "true", title: `version ${tag.version}` },
-        );
-        return chip;
-      }),
-      state.hidden_tags ? h("span", { class: "lnb-faint" }, `and ${state.hidden_tags} more`) : null,
+      tags.map((/** @type {Lnb.Json} */ tag) => this.tagButton(tag)),
+      numHidden > 0 && h("span", { class: "lnb-faint" }, `and ${numHidden} more`),
     );
   }
 
-  const rule = () => ({ keep, days: days || null, drop_tags: [...dropped] });
-
-  function move() {
-    setText(keepWords, `${count(keep)} of ${plural(state.versions, "version")}`);
-    setText(dayWords, days ? plural(days, "day") : "any age");
-    request(
-      "retention.move",
-      rule(),
-      ({ result }) => {
-        simulated = result;
-        show(problem);
-        paintResult();
-      },
-      (error) => show(problem, ctx.problem(error, open)),
-    );
+  /** @param {Lnb.Json} tag @returns {HTMLElement} */
+  tagButton({ name, label, version }) {
+    const toggle = () => {
+      if (!this.dropped.delete(name)) this.dropped.add(name);
+      chip.setAttribute("aria-pressed", String(!this.dropped.has(name)));
+      this.move();
+    };
+    const look = { class: "lnb-choice", "aria-pressed": "true", title: `version ${version}` };
+    const chip = button(`⚑ ${label}`, toggle, look);
+    return chip;
   }
 
-  function paintResult() {
-    const { versions, files: number, size } = simulated;
-    show(
-      total,
-      versions || number
-        ? [
-            "Would remove ",
-            h("b", {}, plural(versions, "version")),
-            ` and free `,
-            h("b", {}, size),
-            ` in ${plural(number, "file")}`,
-          ]
-        : "Nothing would be removed",
-    );
-    const shut = ctx.screen().locked !== false;
-    stageButton.disabled = shut || stale || !(versions || number);
-    stageButton.title = shut ? "Open the lock first" : "";
-    const words = [
-      stale && "The dataset changed. Close and open the simulator to see it as it is now.",
-      state.damaged &&
-        `${plural(state.damaged, "manifest")} cannot be read: a clean-up would be refused.`,
-      dropped.size &&
-        `Deleting ${plural(dropped.size, "tag")} is staged as a card of its own: commit it ` +
+  rule() {
+    return { keep: this.keep, days: this.days || null, drop_tags: [...this.dropped] };
+  }
+
+  move() {
+    setText(this.keepLabel, `${count(this.keep)} of ${plural(this.state.versions, "version")}`);
+    setText(this.daysLabel, this.days ? plural(this.days, "day") : "any age");
+    /** @type {Lnb.Done} */
+    const done = ({ result }) => {
+      this.simulated = result;
+      show(this.problem);
+      this.paintResult();
+    };
+    /** @type {Lnb.Failed} */
+    const failed = (error) => {
+      const problem = this.ctx.problem(error, () => this.open());
+      show(this.problem, problem);
+    };
+    this.request("retention.move", this.rule(), done, failed);
+  }
+
+  paintResult() {
+    const { versions, files, size, code } = this.simulated;
+    const isEmpty = !versions && !files;
+    const removed = h("b", {}, plural(versions, "version"));
+    const freed = [" and free ", h("b", {}, size), ` in ${plural(files, "file")}`];
+    show(this.total, isEmpty ? "Nothing would be removed" : ["Would remove ", removed, ...freed]);
+    const isShut = this.ctx.screen().locked !== false;
+    this.stageButton.disabled = isShut || this.isStale || isEmpty;
+    this.stageButton.title = isShut ? "Open the lock first" : "";
+    const { damaged } = this.state;
+    const notices = [
+      this.isStale && "The dataset changed. Close and open the simulator to see it as it is now.",
+      damaged && `${plural(damaged, "manifest")} cannot be read: a clean-up would be refused.`,
+      this.dropped.size &&
+        `Deleting ${plural(this.dropped.size, "tag")} is staged as a card of its own: commit it ` +
           "first, then refresh the card of the clean-up.",
     ].filter(Boolean);
-    notice.hidden = !words.length;
-    setText(notice, words.join(" "));
-    ctx.code(simulated.code);
-    link?.put(goes, reason);
+    this.notice.hidden = !notices.length;
+    setText(this.notice, notices.join(" "));
+    this.ctx.code(code);
+    this.link?.put(
+      (branch, version) => this.goes(branch, version),
+      (branch, version) => this.reason(branch, version),
+    );
   }
 
-  /** @param {string | null} of @param {number} version */
-  const goes = (of, version) =>
-    (of ?? null) === branch &&
-    simulated.goes.some(
-      (/** @type {number[]} */ [first, last]) => first <= version && version <= last,
-    );
+  /** Whether a version would be removed. @param {string | null} branch @param {number} version */
+  goes(branch, version) {
+    return (branch ?? null) === this.branch && hasRun(this.simulated.goes, version);
+  }
 
-  /** Why a version stays. @param {string | null} of @param {number} version */
-  function reason(of, version) {
-    if ((of ?? null) !== branch || !simulated) return "";
-    if (goes(of, version)) return "would be removed";
-    const run = simulated.stays.find(
-      (/** @type {[number, number, string]} */ [first, last]) =>
-        first <= version && version <= last,
-    );
+  /** Why a version stays. @param {string | null} branch @param {number} version */
+  reason(branch, version) {
+    if ((branch ?? null) !== this.branch || !this.simulated) return "";
+    if (this.goes(branch, version)) return "would be removed";
+    const run = this.simulated.stays.find((/** @type {Run} */ stay) => hasRun([stay], version));
     return run ? `stays: ${run[2]}` : "";
   }
 
-  /** @param {string | null} of @param {number} version */
-  function hovered(of, version) {
-    if ((of ?? null) !== branch || !state) return;
-    clearTimeout(timer);
-    timer = setTimeout(
-      () =>
-        files(
-          "retention.files",
-          { ...rule(), version },
-          ({ result }) => paintFiles(result),
-          (error) => show(detail, ctx.problem(error)),
-        ),
-      HOVER_MS,
-    );
+  /** List the files of a version. @param {string | null} branch @param {number} version */
+  hovered(branch, version) {
+    if ((branch ?? null) !== this.branch || !this.state) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      /** @type {Lnb.Done} */
+      const done = ({ result }) => this.paintFiles(result);
+      /** @type {Lnb.Failed} */
+      const failed = (error) => show(this.detail, this.ctx.problem(error));
+      this.files("retention.files", { ...this.rule(), version }, done, failed);
+    }, HOVER_MS);
   }
 
   /** @param {Lnb.Json} result */
-  function paintFiles(result) {
-    show(
-      detail,
+  paintFiles({ version, goes, reason, files }) {
+    const items = files.map((/** @type {Lnb.Json} */ file) =>
       h(
-        "h4",
-        {},
-        `${state.label}:${result.version} `,
-        h("small", {}, result.goes ? "would be removed" : `stays: ${result.reason}`),
-      ),
-      h(
-        "ul",
-        {},
-        result.files.map((/** @type {Lnb.Json} */ file) =>
-          h(
-            "li",
-            { class: file.goes ? "lnb-rt-goes" : "", title: file.kept },
-            h("i", { "aria-hidden": "true" }, file.goes ? "−" : "="),
-            h("code", {}, file.name),
-            h("small", {}, file.size),
-            h("span", {}, file.kept),
-          ),
-        ),
+        "li",
+        { class: file.goes ? "lnb-rt-goes" : "", title: file.kept },
+        h("i", { "aria-hidden": "true" }, file.goes ? "−" : "="),
+        h("code", {}, file.name),
+        h("small", {}, file.size),
+        h("span", {}, file.kept),
       ),
     );
+    const fate = goes ? "would be removed" : `stays: ${reason}`;
+    const title = h("h4", {}, `${this.state.label}:${version} `, h("small", {}, fate));
+    show(this.detail, title, h("ul", {}, items));
   }
 
-  async function stage() {
-    stageButton.disabled = true;
-    const { branch: at, version } = ctx.screen();
-    const place = { branch: at, version };
+  async stage() {
+    const { ctx } = this;
+    this.stageButton.disabled = true;
+    const { branch, version } = ctx.screen();
+    /** @param {string} verb @param {Lnb.Args} args */
+    const add = (verb, args) => ctx.kernel.ask("stage.add", { branch, version, verb, args });
     try {
-      for (const name of dropped)
-        await ctx.kernel.ask("stage.add", {
-          ...place,
-          verb: "tag",
-          args: { action: "delete", name },
-        });
-      const args = { keep, ...(days ? { older_than: days } : {}) };
-      await ctx.kernel.ask("stage.add", { ...place, verb: "cleanup", args });
+      for (const name of this.dropped) await add("tag", { action: "delete", name });
+      await add("cleanup", { keep: this.keep, ...(this.days && { older_than: this.days }) });
       ctx.go("stage");
     } catch (error) {
-      show(problem, ctx.problem(error));
+      show(this.problem, ctx.problem(error));
     }
-    if (simulated) paintResult();
+    if (this.simulated) this.paintResult();
   }
+}
 
-  if (link) link.hovered = hovered;
-  ctx.onScreen(
-    (screen, patched) => {
-      if (!panel.isConnected || !simulated) return;
-      if ((screen.branch ?? null) !== branch) {
-        link?.close();
-        return;
-      }
-      const news = patched && Boolean(screen.news?.added || screen.news?.gone);
-      stale = stale || news || versionsOf(screen, branch) !== listed;
-      paintResult();
-    },
-    ["timeline", "locked", "news"],
-  );
-  open();
+/**
+ * @param {HTMLElement} el @param {Lnb.Context} ctx
+ * @param {import("./retention_button.js").RetentionLink} [link]
+ */
+export function mountRetention(el, ctx, link) {
+  new Retention(el, ctx, link);
 }
 
 export default widget(mountRetention, "clean-up simulator");

@@ -67,7 +67,7 @@ class Tables {
   columns = 1;
   /** @type {Map<number, HTMLElement>} by place, those in the page */
   inPage = new Map();
-  /** @type {Set<{tables: number[], asked: Lnb.Asked}>} */
+  /** @type {Set<{tables: number[], request: Lnb.Asked}>} */
   running = new Set();
   /** @type {Set<number>} tables that are asked for one by one, because a batch failed */
   alone = new Set();
@@ -314,7 +314,7 @@ class Tables {
     const { places: shown } = this.inSight(0);
     for (const batch of this.running)
       if (!this.sortsAll() && !batch.tables.some((index) => shown.includes(index)))
-        batch.asked.cancel();
+        batch.request.cancel();
     const busy = new Set([...this.running].flatMap((batch) => batch.tables));
     const missing = [...new Set([...shown, ...(this.sortsAll() ? this.places : [])])].filter(
       (index) => !this.memory.cards.has(index) && !busy.has(index),
@@ -329,11 +329,11 @@ class Tables {
   async describe(tables) {
     const { listing } = this.tables;
     const options = { quiet: true, progress: () => {} };
-    const asked = this.ctx.kernel.ask("tables.describe", { listing, tables }, options);
-    const batch = { tables, asked };
+    const request = this.ctx.kernel.ask("tables.describe", { listing, tables }, options);
+    const batch = { tables, request };
     this.running.add(batch);
     try {
-      const { result } = await asked;
+      const { result } = await request;
       if (result.listing === this.tables.listing) this.keepCards(result.cards);
     } catch (error) {
       const { card } = /** @type {Lnb.Failure} */ (error);
