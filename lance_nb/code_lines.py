@@ -42,10 +42,10 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from lance_nb.errors import InternalError, InvalidInputError
 from lance_nb.shown_text import INVISIBLE, visible
+from lance_nb.value_classes import dataclass
 
 LINE_CHARS = 20_000
 TOO_LONG = "# this line would be too long to be shown"

@@ -91,9 +91,21 @@ PLANTED = [
         code_rules.frozen_values,
         "lance_nb/format/fragment.py",
         "@dataclass(frozen=True)\nclass C: pass",
-        "@dataclasses.dataclass(frozen=True, slots=True)\nclass C: pass",
+        "@dataclass(frozen=True, slots=True)\nclass C: pass",
     ),
     (code_rules.frozen_values, MODULE, "@dataclass\nclass C: pass", "class C: pass"),
+    (
+        code_rules.frozen_values,
+        "lance_nb/explorer/app.py",
+        "from dataclasses import dataclass, field",
+        "from dataclasses import field\nfrom lance_nb.value_classes import dataclass",
+    ),
+    (
+        code_rules.frozen_values,
+        MODULE,
+        "@dataclasses.dataclass(frozen=True, slots=True)\nclass C: pass",
+        "class C: x = dataclasses.field()",
+    ),
     (code_rules.docstrings, MODULE, "x = 1", DOC),
     (code_rules.docstrings, MODULE, f"{DOC}def f(): ...", f"{DOC}def _f(): ..."),
     (

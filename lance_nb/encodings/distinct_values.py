@@ -13,8 +13,6 @@ Limits: values of 64 or 128 bits, and of variable width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -23,6 +21,7 @@ from lance_nb.encodings.base import DataBlock, Dictionary, FixedWidth, Ints, Var
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import compiled, memory, ranges
 from lance_nb.encodings.statistics import SAMPLE, data_size
+from lance_nb.value_classes import dataclass
 
 _DIVISOR = 2  # of the number of values: the most items that are taken
 _SIZE_RATIO = 0.8

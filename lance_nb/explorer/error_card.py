@@ -7,11 +7,10 @@ reports).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lance_nb import errors
 from lance_nb.explorer import text
 from lance_nb.explorer.json_fields import JsonFields
+from lance_nb.value_classes import dataclass
 
 _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     (

@@ -17,12 +17,12 @@ Source: the formats' own headers.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_nb.explorer.arrow_buffers import heads_of
 from lance_nb.explorer.json_fields import JsonFields
+from lance_nb.value_classes import dataclass
 
 MAX_BYTES = 16_000_000
 PIECE_BYTES = 700_000

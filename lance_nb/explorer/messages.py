@@ -30,13 +30,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NotRequired, TypedDict
 
 from lance_nb.errors import CancelledError, InternalError, InvalidInputError, LanceError
 from lance_nb.explorer.error_card import error_card
 from lance_nb.shown_text import visible_lines
 from lance_nb.storage import meter
+from lance_nb.value_classes import dataclass
 
 MAX_REQUEST_WEIGHT = 200_000
 MAX_ID_CHARS = 64

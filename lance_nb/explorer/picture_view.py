@@ -23,7 +23,6 @@ at, has a map by the first column of vectors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lance_nb.errors import LanceError
@@ -31,6 +30,7 @@ from lance_nb.explorer.drawing import MARGIN, Panel
 from lance_nb.explorer.error_card import ErrorCard, error_card
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.source import is_on_this_machine
+from lance_nb.value_classes import dataclass
 
 Shown = Mapping[str, Any]
 

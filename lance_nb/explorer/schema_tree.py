@@ -10,13 +10,13 @@ are left out or cut short.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.explorer import text
 from lance_nb.explorer.json_fields import JsonFields
+from lance_nb.value_classes import dataclass
 
 MAX_LINES = 200
 MAX_DEPTH = 32

@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -59,6 +59,7 @@ from lance_nb.explorer.rows.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Wind
 from lance_nb.explorer.rows.row_query import MAX_LISTED, RowQuery, query_of
 from lance_nb.explorer.source import Source, is_blob_column
 from lance_nb.explorer.storage.storage_report import SpaceUse
+from lance_nb.value_classes import dataclass
 
 Target = str | os.PathLike[str] | Source
 MAX_SELECTED = 100_000

@@ -14,7 +14,6 @@ Limits: a group holds at most ``GROUP_FRAGMENTS`` fragments.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -23,6 +22,7 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import NotFoundError, NotSupportedError
 from lance_nb.format.blob_fields import is_blob
+from lance_nb.value_classes import dataclass
 
 # Names of types only: a terminal that shows a schema compares nothing.
 if TYPE_CHECKING:

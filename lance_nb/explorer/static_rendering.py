@@ -12,7 +12,6 @@ Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from lance_nb.explorer.history.versions import (
 )
 from lance_nb.explorer.tables import table_list
 from lance_nb.shown_text import visible, visible_lines
+from lance_nb.value_classes import dataclass
 
 # A terminal renders tables of texts, and loads nothing that reads rows for it.
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
 from itertools import islice
@@ -48,6 +47,7 @@ from lance_nb.explorer import text
 from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.source import Ref, Source
 from lance_nb.format.manifest import branch_of_message
+from lance_nb.value_classes import dataclass
 
 MAX_CHARS = 300
 _OTHER_LIBRARIES = frozenset({

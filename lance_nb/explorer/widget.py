@@ -49,7 +49,6 @@ import hashlib
 import time
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 import anywidget
@@ -83,6 +82,7 @@ from lance_nb.explorer.source import Source, compared_source
 from lance_nb.explorer.static_rendering import StaticRendering, behind, render_error, render_parts
 from lance_nb.explorer.version_refs import RefNames, open_source, ref_choices, ref_names
 from lance_nb.storage import meter
+from lance_nb.value_classes import dataclass
 
 MIN_HEIGHT = 200
 MAX_HEIGHT = 2000

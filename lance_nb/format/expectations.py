@@ -27,10 +27,10 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from lance_nb.errors import InvalidInputError, clip
+from lance_nb.value_classes import dataclass
 
 PREFIX = "lance_nb.expectation."
 GATE = "lance_nb.expectations.gate"

@@ -30,12 +30,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 from urllib.parse import quote
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.value_classes import dataclass
 
 FOLDER = "_refs/reviews"
 TEXT_CHARS_MAX = 20_000

@@ -7,7 +7,6 @@ Source: messages ``IVF`` and ``Tensor`` of lance.index.pb; files that pylance 14
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from lance_nb._pb import index as pb
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.wire import parse
+from lance_nb.value_classes import dataclass
 
 _BRAIN_FLOAT = pb.Tensor.BFLOAT16
 _TYPES = {

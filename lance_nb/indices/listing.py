@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -27,6 +26,7 @@ from lance_nb.table.file_cache import FileCache
 from lance_nb.table.index_search import Ids, different
 from lance_nb.table.indices import read_indices
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 Search = TypeVar("Search")
 _DATASET = Python("ds")

@@ -7,7 +7,6 @@ variables of the notebook, so that ``%lance stage append df`` finds ``df``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset import LanceDataset
@@ -15,6 +14,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
 from lance_nb.explorer import version_refs as refs
 from lance_nb.magic.verb import MAGIC
+from lance_nb.value_classes import dataclass
 
 # Loaded when an edit is staged: most lines of a terminal stage none.
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def label(dataset: LanceDataset) -> str:
     return f"{text.name(dataset.name)} {text.name(dataset.branch or 'main')}:{dataset.version}"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Settings:
     """How many versions and rows are shown by default."""
 
@@ -35,22 +35,31 @@ class Settings:
     rows_shown: int = 20
 
 
-@dataclass(slots=True)
 class MagicContext:
     """The state that verbs share: current dataset, staged edits, settings."""
 
-    settings: Settings = field(default_factory=Settings)
-    # The variables of the notebook; empty in a terminal.
-    namespace: MutableMapping[str, Any] = field(default_factory=dict)
-    # Shows a dataset: as an explorer, or as text.
-    show: Callable[[LanceDataset], object] = label
-    # The command to suggest in messages: "%lance" or "lance-nb".
-    prog: str = MAGIC
-    # Asks a question in an interactive terminal; None elsewhere.
-    ask: Callable[[str], bool] | None = None
-    _dataset: LanceDataset | None = None
-    _variable: str | None = None
-    _mine: set[str] = field(default_factory=set)  # ids of the edits staged by this context
+    def __init__(
+        self,
+        *,
+        namespace: MutableMapping[str, Any] | None = None,
+        show: Callable[[LanceDataset], object] = label,
+        prog: str = MAGIC,
+        ask: Callable[[str], bool] | None = None,
+    ) -> None:
+        """Set up the context of a notebook or a terminal.
+
+        ``namespace`` are the variables of the notebook, ``show`` shows a dataset as an explorer or
+        as text, ``prog`` is the command to suggest in messages, and ``ask`` asks a question in an
+        interactive terminal (None elsewhere).
+        """
+        self.settings = Settings()
+        self.namespace = {} if namespace is None else namespace
+        self.show = show
+        self.prog = prog
+        self.ask = ask
+        self._dataset: LanceDataset | None = None
+        self._variable: str | None = None
+        self._mine: set[str] = set()  # ids of the edits staged by this context
 
     @property
     def dataset(self) -> LanceDataset:

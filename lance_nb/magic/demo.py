@@ -38,7 +38,6 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -220,16 +219,22 @@ Indices = np.ndarray[Any, np.dtype[np.int64]]
 Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
 
-@dataclass(slots=True)
 class PhotoSource:
     """Photos in the order in which they were taken; each call of ``take`` gives the next ones."""
 
-    rng: np.random.Generator
-    pictures: pa.Array
-    captions: pa.Array
-    # One vector per label, per place and per moment; a subject's words add a smaller one.
-    meanings: tuple[Vectors, ...]
-    next_id: int = 1
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        pictures: pa.Array,
+        captions: pa.Array,
+        meanings: tuple[Vectors, ...],
+    ) -> None:
+        self.rng = rng
+        self.pictures = pictures
+        self.captions = captions
+        # One vector per label, per place and per moment; a subject's words add a smaller one.
+        self.meanings = meanings
+        self.next_id = 1
 
     @classmethod
     def seeded(cls, seed: int) -> PhotoSource:

@@ -23,13 +23,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lance_nb.dataset.display import ipython_shell
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
 from lance_nb.session import provenance as hook
+from lance_nb.value_classes import dataclass
 
 SESSION_NAME = "JPY_SESSION_NAME"
 _VSCODE_FILE = "__vsc_ipynb_file__"

@@ -16,7 +16,7 @@ import difflib
 import re
 from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lance_nb.code_lines import Fill, Word, split
@@ -37,6 +37,7 @@ from lance_nb.magic.verbs import (
     sql,
     staging,
 )
+from lance_nb.value_classes import dataclass
 
 GROUPS: Mapping[str, tuple[Verb, ...]] = {
     "look": browse.VERBS,

@@ -15,7 +15,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from lance_nb.explorer import text
 from lance_nb.explorer.static_rendering import StaticRendering, render_table
 from lance_nb.format.python_values import rows_to_python, to_python
 from lance_nb.shown_text import visible, visible_json
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.magic.context import MagicContext

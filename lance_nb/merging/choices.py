@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.value_classes import dataclass
 
 BASE, OURS, THEIRS, VALUE = "base", "ours", "theirs", "value"
 SIDES = (BASE, OURS, THEIRS)

@@ -16,7 +16,7 @@ Source: our own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import Any
 
@@ -56,6 +56,7 @@ from lance_nb.table.diff.row_compare import values_differ
 from lance_nb.table.filtered_scan import Selected, selected_table
 from lance_nb.table.projection import project
 from lance_nb.transactions.row_lineage import all_row_ids
+from lance_nb.value_classes import dataclass
 from lance_nb.writing.editing import hand_value
 
 Mask = npt.NDArray[np.bool_]

@@ -19,13 +19,14 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from threading import Event
 from typing import Any
 
 from lance_nb.errors import CancelledError, InvalidInputError
 from lance_nb.spark.engine import TaskProgress
+from lance_nb.value_classes import dataclass
 
 PLANNING, STARTING, RUNNING, COMMITTING = "planning", "starting spark", "running", "committing"
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -46,6 +46,7 @@ from lance_nb.spark.source.options import STORAGE_OPTIONS, SourceOptions, with_o
 from lance_nb.spark.source.scan import ReadPart, ReadPlan
 from lance_nb.spark.spark_engine import NO_PROPERTIES, RowCounter, SparkJob
 from lance_nb.spark.types import new_schema
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

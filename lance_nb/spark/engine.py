@@ -25,7 +25,7 @@ import pickle
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from operator import add
 from typing import Any, Protocol
 
@@ -36,6 +36,7 @@ from lance_nb.errors import LanceError, MissingPackageError, RunCancelledError, 
 from lance_nb.spark.plan import Task
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.storage.threads import cpu_count
+from lance_nb.value_classes import dataclass
 
 RESULT_DDL = "result binary"
 _SCHEMA = pa.schema([("result", pa.binary())])

@@ -29,7 +29,6 @@ properties.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -39,6 +38,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, Struc
 
 from lance_nb.spark.sessions import is_connect
 from lance_nb.spark.types import fixed_width
+from lance_nb.value_classes import dataclass
 
 BATCH_BYTES = 64 * 1024**2
 """The bytes of a batch, as Spark's own limit."""

@@ -32,7 +32,7 @@ import re
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lance_nb.code_lines import Python
@@ -43,6 +43,7 @@ from lance_nb.spark.plan import Label, PinnedVersion, Plan
 from lance_nb.spark.task_log import TaskLog
 from lance_nb.storage.private_folder import PrivateFolder, cache_folder
 from lance_nb.storage.system_calls import HAS_OWNERS
+from lance_nb.value_classes import dataclass
 
 ENTRY_BYTES_MAX = 256 * 1024**2
 FORMAT = 3

@@ -21,7 +21,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from importlib import import_module
 from types import FunctionType
@@ -89,7 +89,6 @@ _SHARED_TYPES = frozenset(
 )  # fmt: skip
 
 
-@dataclass(slots=True)
 class ResumeOptions:
     """What is not stored: a function, credentials of the dataset and of the copy of a clone.
 
@@ -97,11 +96,17 @@ class ResumeOptions:
     can provide them. ``lacks_function``: a function of the user is needed, and was not given.
     """
 
-    options: StorageOptions | None = field(default=None, repr=False)
-    target_options: StorageOptions | None = field(default=None, repr=False)
-    function: Callable[..., Any] | None = None
-    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    lacks_function: bool = field(default=False, init=False)
+    def __init__(
+        self,
+        options: StorageOptions | None = None,
+        target_options: StorageOptions | None = None,
+        function: Callable[..., Any] | None = None,
+    ) -> None:
+        self.options = options
+        self.target_options = target_options
+        self.function = function
+        self.missing: dict[str, tuple[str, ...]] = {}
+        self.lacks_function = False
 
 
 def to_json(value: Any) -> bytes:

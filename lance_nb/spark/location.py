@@ -7,10 +7,11 @@ Limits: workers get both unchanged, credentials included; the journal leaves cre
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_nb.shown_text import without_url_secrets
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ Source: ``MergeInsertBuilder`` of pylance 14.0.2; ``PandasCogroupedOps.applyInAr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -63,6 +63,7 @@ from lance_nb.spark.types import cast_to_dataset, dataset_fields
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 from lance_nb.writing.input_data import reader_of
 from lance_nb.writing.staged import MergePlan
 from lance_nb.writing.upsert_join import typed

@@ -22,7 +22,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,6 +46,7 @@ from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operation import BuildOptions
 from lance_nb.transactions.stream_mark import StreamMark
+from lance_nb.value_classes import dataclass
 from lance_nb.writing import deleting
 from lance_nb.writing.committing import commit_staged
 from lance_nb.writing.staged import StagedWrite, combine
@@ -74,6 +75,9 @@ class Label:
     message: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     mark: StreamMark | None = None
+
+
+UNLABELLED = Label()
 
 
 class Finish(Protocol):
@@ -140,7 +144,7 @@ class Plan:
             list(results) if self.as_edits is None or not results else self.as_edits(self, results)
         )
 
-    def commit(self, results: Sequence[Any], label: Label = Label()) -> LanceDataset:
+    def commit(self, results: Sequence[Any], label: Label = UNLABELLED) -> LanceDataset:
         """Commit the results of the tasks as one transaction; return the new version.
 
         Without results nothing is committed and the pinned version is returned. The call is

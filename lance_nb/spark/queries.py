@@ -37,7 +37,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -52,6 +51,7 @@ from lance_nb.spark.dataframes import read
 from lance_nb.spark.row_writer import Destination
 from lance_nb.spark.sessions import find_session, start_session
 from lance_nb.table.filtered_scan import quoted
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ from lance_nb.transactions.input_schema import new_schema, writable_part
 from lance_nb.transactions.operation import BuildOptions
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.value_classes import dataclass
 from lance_nb.writing import deleting
 from lance_nb.writing.committing import NO_PROPERTIES
 from lance_nb.writing.fragment_writer import (

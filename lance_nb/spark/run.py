@@ -31,7 +31,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,7 @@ from lance_nb.spark.rebase import is_movable, rebased
 from lance_nb.spark.sessions import find_session, is_local, remote, start_session
 from lance_nb.spark.spark_engine import SparkEngine
 from lance_nb.spark.task_log import TaskLog, missing_file
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

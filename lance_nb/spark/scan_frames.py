@@ -17,7 +17,6 @@ Source: ``DataFrame.mapInArrow`` of PySpark 4.3, on classic sessions and on Conn
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +27,7 @@ from lance_nb.spark.sessions import is_connect, no_pandas_warning
 from lance_nb.spark.source.scan import ReadParts, ReadPlan
 from lance_nb.spark.tasks.rows import plan_count
 from lance_nb.spark.types import spark_schema
+from lance_nb.value_classes import dataclass
 
 BROADCAST_BYTES = 10 * 1024**2
 """What Spark broadcasts in a join by default (``spark.sql.autoBroadcastJoinThreshold``)."""

@@ -36,7 +36,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,6 +57,7 @@ from lance_nb.spark.engine import (
 from lance_nb.spark.plan import Task, group_tasks
 from lance_nb.spark.sessions import is_connect, no_pandas_warning, num_cores
 from lance_nb.storage.sync_later import synced_together
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

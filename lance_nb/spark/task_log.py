@@ -23,7 +23,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from lance_nb.storage.base import Store, write_unsynced
 from lance_nb.storage.registry import open_store
 from lance_nb.storage.sync_later import settle
 from lance_nb.storage.threads import run_all
+from lance_nb.value_classes import dataclass
 
 FOLDER = "_lance_nb_jobs"
 RECORD_BYTES_MAX = 64 * 1024**2

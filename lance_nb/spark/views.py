@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -60,11 +60,12 @@ _ONE_ROW = "lance_nb_one_row"
 _VIEWS: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
-@dataclass
 class PinnedParts(AnalyzeResult):
     """What the analysis of a query has pinned."""
 
-    parts: tuple[Part, ...] = ()
+    def __init__(self, schema: StructType, parts: tuple[Part, ...] = ()) -> None:
+        super().__init__(schema)
+        self.parts = parts
 
 
 def find_parts(options: SourceOptions, num_cores: int) -> PinnedParts:

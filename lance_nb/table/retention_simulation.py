@@ -13,7 +13,6 @@ files of the dataset: 1,000 versions of 3,000 files take some milliseconds.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from lance_nb.table.cleanup_plan import DELETED_KINDS, Rule, is_left_over
 from lance_nb.table.file_references import Mask
 from lance_nb.table.retention import Protection, RetentionPolicy
 from lance_nb.table.survey import TEMPORARY_MANIFEST, StoredFile
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.table.space_usage import SpaceAccount

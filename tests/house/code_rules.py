@@ -17,10 +17,8 @@ ENVIRONMENT_ALLOWED = (
     "lance_nb/magic/",
     "lance_nb/storage/aws_profile.py",  # what every tool of AWS reads, before any option
 )  # fmt: skip
-VALUE_FOLDERS = (
-    "lance_nb/storage/", "lance_nb/format/", "lance_nb/encodings/", "lance_nb/file/",
-    "lance_nb/table/", "lance_nb/transactions/", "lance_nb/writing/", "lance_nb/merging/",
-)  # fmt: skip
+VALUE_CLASSES = "lance_nb/value_classes.py"
+_VALUE_MODULE = "lance_nb.value_classes"
 # Slow to import, and most sessions never need them.
 LAZY_PACKAGES = ("pyarrow.compute", "pyarrow.dataset")
 # What Python's own protocols demand in these methods, and nowhere else.
@@ -154,23 +152,28 @@ def found_is_said(source: Source) -> Iterator[str]:
 
 
 def frozen_values(source: Source) -> Iterator[str]:
-    """A value that can change under its holder is a bug in waiting."""
-    if not source.is_in(*VALUE_FOLDERS) or not source.is_package_code:
+    """A value is a frozen dataclass of ``value_classes``; everything else is an ordinary class."""
+    if not source.is_package_code or source.is_in(VALUE_CLASSES):
         return
     for node in source.nodes:
-        if not isinstance(node, ast.ClassDef):
-            continue
-        for decorator in node.decorator_list:
-            call = decorator if isinstance(decorator, ast.Call) else None
-            if "dataclass" not in _names(call.func if call else decorator):
-                continue
-            options = {
-                keyword.arg
-                for keyword in (call.keywords if call else [])
-                if isinstance(keyword.value, ast.Constant) and keyword.value.value is True
-            }
-            if not {"frozen", "slots"} <= options:
-                yield source.at(node, f"{node.name}: @dataclass(frozen=True, slots=True)")
+        match node:
+            case ast.ImportFrom(module="dataclasses", names=names):
+                if any(alias.name in {"dataclass", "make_dataclass"} for alias in names):
+                    yield source.at(node, f"from {_VALUE_MODULE} import dataclass")
+            case ast.ClassDef(name=name, decorator_list=decorators):
+                for decorator in decorators:
+                    call = decorator if isinstance(decorator, ast.Call) else None
+                    if "dataclass" not in _names(call.func if call else decorator):
+                        continue
+                    options = {
+                        keyword.arg
+                        for keyword in (call.keywords if call else [])
+                        if isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+                    }
+                    if not {"frozen", "slots"} <= options:
+                        yield source.at(node, f"{name}: @dataclass(frozen=True, slots=True)")
+            case ast.Attribute(value=ast.Name(id="dataclasses"), attr="dataclass"):
+                yield source.at(node, f"from {_VALUE_MODULE} import dataclass")
 
 
 def docstrings(source: Source) -> Iterator[str]:

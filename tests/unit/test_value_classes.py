@@ -81,6 +81,15 @@ def classes(dataclass: Any) -> dict[str, Any]:
         def __eq__(self, other: object) -> bool:
             return isinstance(other, HalfOwn)
 
+    @dataclass(frozen=True, slots=True, init=False)
+    class OwnInit:
+        """A value with an initializer of its own."""
+
+        a: int
+
+        def __init__(self, text: str) -> None:
+            object.__setattr__(self, "a", int(text))
+
     @dataclass(frozen=True, slots=True)
     class Empty:
         """A value without fields."""
@@ -102,7 +111,18 @@ def classes(dataclass: Any) -> dict[str, Any]:
 
     return {
         one.__name__: one
-        for one in (Plain, Checked, Same, Shown, HalfOwn, Empty, Held, Child, Grown)
+        for one in (
+            Plain,
+            Checked,
+            Same,
+            Shown,
+            HalfOwn,
+            OwnInit,
+            Empty,
+            Held,
+            Child,
+            Grown,
+        )
     }
 
 
@@ -110,7 +130,8 @@ OURS, PYTHON = (classes(maker) for maker in MAKERS.values())
 MADE: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("Plain", (1,), {}), ("Plain", (1, "y", [2]), {"d": 2.5, "e": 3}),
     ("Plain", (), {"a": 4, "b": "z"}), ("Checked", (1,), {}), ("Checked", (3,), {"known": [1]}),
-    ("Same", (1,), {}), ("Shown", (1,), {}), ("HalfOwn", (1,), {}), ("Empty", (), {}),
+    ("Same", (1,), {}), ("Shown", (1,), {}), ("HalfOwn", (1,), {}), ("OwnInit", ("7",), {}),
+    ("Empty", (), {}),
     ("Held", ("v",), {}), ("Child", (1, "q"), {}), ("Grown", (1,), {"g": 3}),
     ("Held", (float("nan"),), {}),
 ]  # fmt: skip
@@ -226,23 +247,33 @@ def test_a_pattern_takes_a_value_apart() -> None:
             assert (a, b) == (1, (2,))
 
 
-def test_other_options_are_left_to_python() -> None:
-    @dataclass(frozen=True, slots=True, order=True)
-    class Ordered:
-        """A value with an order."""
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"frozen": True}, {"slots": True}, {"frozen": True, "slots": True, "order": True}],
+)
+def test_other_kinds_of_dataclasses_are_refused(options: dict[str, bool]) -> None:
+    with pytest.raises(TypeError):
 
-        a: int
+        @dataclass(**options)
+        class Open:
+            """Not a value."""
 
-    @dataclass
-    class Open:
-        """A value that can change."""
+            a: int
 
-        a: int
 
-    assert Ordered(1) < Ordered(2)
-    value = Open(1)
-    value.a = 3
-    assert value == Open(3)
+def test_fields_may_be_given_by_name_only() -> None:
+    for maker in MAKERS.values():
+
+        @maker(frozen=True, slots=True, kw_only=True)
+        class Named:
+            """A value whose fields are named."""
+
+            a: int
+            b: int = 2
+
+        assert Named(a=1) == Named(b=2, a=1)
+        with pytest.raises(TypeError):
+            Named(1)
 
 
 def test_methods_are_written_once_and_when_they_are_called(monkeypatch) -> None:

@@ -11,7 +11,7 @@ Source: our own; see format/expectations.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lance_nb.dataset.checks.result import CheckOutcome, CheckResult
 from lance_nb.errors import ExpectationFailedError
 from lance_nb.format.expectations import ConfiguredExpectations
 from lance_nb.table.refs import Target
+from lance_nb.value_classes import dataclass
 
 STAGED_COLUMNS = 8  # of the rows that a staged change would bring
 

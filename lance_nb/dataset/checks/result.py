@@ -9,13 +9,13 @@ Source: JUnit XML as continuous integration servers read it (testsuites, testsui
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
 import pyarrow as pa
 
 from lance_nb.shown_text import visible
+from lance_nb.value_classes import dataclass
 
 FRAGMENTS_MAX = 20
 Status = Literal["pass", "fail", "unknown"]

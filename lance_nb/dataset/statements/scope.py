@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.expression import Column, Expression, Path, child
+from lance_nb.value_classes import dataclass
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class ResultField:
     """A column of a result: its name, and its type where that is known.
 
@@ -24,7 +25,6 @@ class ResultField:
     duckdb_name: str | None = None
 
 
-@dataclass
 class Relation:
     """A table of FROM. ``fields`` is None where its columns are not known.
 
@@ -32,11 +32,14 @@ class Relation:
     ``scan`` is the name of the scan that can compute expressions on its columns, if one can.
     """
 
-    qualifier: str
-    fields: list[ResultField] | None
-    merged: frozenset[str] = frozenset()
-    is_hidden: bool = False
-    scan: str | None = None
+    def __init__(
+        self, qualifier: str, fields: list[ResultField] | None, merged: frozenset[str] = frozenset()
+    ) -> None:
+        self.qualifier = qualifier
+        self.fields = fields
+        self.merged = merged
+        self.is_hidden = False
+        self.scan: str | None = None
 
     def find(self, name: str) -> ResultField | None:
         """Return the column of a name, else the first that differs in case only."""
@@ -46,7 +49,7 @@ class Relation:
         return next(iter(exact or near), None)
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Scope:
     """The names that the expressions of one SELECT may use.
 

@@ -31,7 +31,7 @@ and as many of those that changed. Of 100,000 fragments only those of the window
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ from lance_nb.table.diff.row_level import ADDED, CHANGED, KINDS, REMOVED
 from lance_nb.table.row_ids import live_offsets
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 GLYPHS = {"added": "+", "removed": "-", "changed": "~", "renamed": "~"}
 MAX_ROWS = 200

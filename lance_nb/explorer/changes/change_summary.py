@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -37,6 +37,7 @@ from lance_nb.explorer.source import Source, compared_source
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.compare_plan import BY_ADDRESS, BY_ROW_ID
 from lance_nb.table.diff.drift import ColumnDrift, ColumnProfile
+from lance_nb.value_classes import dataclass
 
 MAX_DIFFS = 4
 MAX_KEY = 16

@@ -37,7 +37,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -59,6 +58,7 @@ from lance_nb.explorer.source import writable_dataset
 from lance_nb.explorer.static_rendering import StaticRendering, render_table
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.format.expectations import TEXT_CHARS_MAX, ConfiguredExpectations, Expectation
+from lance_nb.value_classes import dataclass
 
 MAX_NUMBERS = 64
 MARKS_MAX = 20_000

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +31,7 @@ from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.explorer import text
 from lance_nb.format.transaction_summary import count_of
 from lance_nb.merging.choices import BASE, OURS, THEIRS, VALUE, CellChoice
+from lance_nb.value_classes import dataclass
 from lance_nb.writing.editing import (
     CellConflict,
     CellEdits,

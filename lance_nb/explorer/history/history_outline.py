@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lance_nb.errors import LanceError, VersionNotFoundError
 from lance_nb.explorer.source import Source, is_on_this_machine
+from lance_nb.value_classes import dataclass
 
 MAX_POINTS = 256
 MAX_REMOTE = 32

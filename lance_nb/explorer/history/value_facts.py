@@ -13,7 +13,7 @@ rows. Nothing here reads data; values that were read before are described.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyarrow as pa
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.history.versions import entries
 from lance_nb.explorer.schema_tree import SchemaTree, schema_tree
+from lance_nb.value_classes import dataclass
 
 MAX_NODES = 600
 MAX_CHILDREN = 100

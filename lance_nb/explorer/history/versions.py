@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -51,6 +50,7 @@ from lance_nb.format.merge_record import (
     identity_of,
     record_of,
 )
+from lance_nb.value_classes import dataclass
 
 FIRST_DETAILS = 24
 OTHER_DETAILS = 6

@@ -20,7 +20,6 @@ import getpass
 import itertools
 import threading
 from collections import OrderedDict, deque
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.refs.ref_list import Place
 from lance_nb.explorer.refs.ref_preview import Code
 from lance_nb.session import provenance
+from lance_nb.value_classes import dataclass
 
 MAX_ENTRIES = 200
 MAX_SHOWN = 50
@@ -40,7 +40,7 @@ MAX_LOGS = 32
 _LOGS: OrderedDict[str, OperationsLog] = OrderedDict()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One act. ``place`` has the version that it created, None for acts on refs and files."""
 

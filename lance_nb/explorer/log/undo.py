@@ -11,7 +11,6 @@ Limits: what a clean-up has removed, and the versions of a deleted branch, canno
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
@@ -27,6 +26,7 @@ from lance_nb.explorer import text
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.refs.ref_list import NOTE, Place
 from lance_nb.explorer.refs.ref_preview import Code, change_code
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.merging.branch_merging import MergePlan

@@ -25,7 +25,7 @@ components.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +37,7 @@ from lance_nb.explorer import cells, text
 from lance_nb.explorer.rows.row_sample import sample_rows
 from lance_nb.explorer.source import ScannedSource, scan_groups
 from lance_nb.table.nearest import MAX_LENGTH
+from lance_nb.value_classes import dataclass
 
 MAX_POINTS = 1_000_000
 STEP_BYTES = 32_000_000

@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,6 +41,7 @@ from lance_nb.explorer.map.embedding_map import (
 from lance_nb.explorer.source import ScannedSource
 from lance_nb.indices.vectors.kmeans import nearest_centroids, train
 from lance_nb.table.nearest import MAX_LENGTH
+from lance_nb.value_classes import dataclass
 
 MIN_REFERENCES = 100
 MAX_REFERENCES = 20_000

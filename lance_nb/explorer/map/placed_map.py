@@ -12,7 +12,6 @@ Limits: points travel to the page in pieces of at most ``PIECE_POINTS``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from lance_nb.explorer.map.point_styles import (
     Sizing,
 )
 from lance_nb.explorer.source import ScannedSource
+from lance_nb.value_classes import dataclass
 
 PIECE_POINTS = 120_000
 ARRIVED, MOVED, RELABELLED = 1, 2, 4
@@ -155,16 +155,18 @@ def point_keys(
     return cells.plain(whole).filter(pa.array(points.has_vector))
 
 
-@dataclass(slots=True)
 class PlacedMap:
     """The points of one version, how they look, and how they differ from another version."""
 
-    place: tuple[str | None, int]
-    points: PointSet
-    colouring: Colouring
-    sizing: Sizing | None = None
-    changes: PointChanges | None = None
-    earlier: PlacedMap | None = None
+    def __init__(
+        self, place: tuple[str | None, int], points: PointSet, colouring: Colouring
+    ) -> None:
+        self.place = place
+        self.points = points
+        self.colouring = colouring
+        self.sizing: Sizing | None = None
+        self.changes: PointChanges | None = None
+        self.earlier: PlacedMap | None = None
 
     @property
     def pieces(self) -> int:

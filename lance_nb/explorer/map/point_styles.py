@@ -17,7 +17,6 @@ and ``MAX_NAMES`` a name on the map.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from lance_nb.explorer.map.embedding_map import (
     chosen_batches,
 )
 from lance_nb.explorer.source import ScannedSource
+from lance_nb.value_classes import dataclass
 
 MAX_CATEGORIES = 12
 MAX_DISTINCT = 4096

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,7 @@ from lance_nb.explorer.map.neighbour_layout import (
     NeighbourLayout,
 )
 from lance_nb.explorer.source import ScannedSource
+from lance_nb.value_classes import dataclass
 
 MARK = b"lance_nb:map"
 MAX_MARK_BYTES = 4096

@@ -19,7 +19,7 @@ of an order of rows ``MAX_GROUPED`` rows are divided into at most ``MAX_SECTIONS
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ from lance_nb.explorer.source import (
     scanned_source,
 )
 from lance_nb.table.diff import Diff
+from lance_nb.value_classes import dataclass
 
 TILE_BYTES = 4_000_000
 ANSWER_BYTES = 8_000_000

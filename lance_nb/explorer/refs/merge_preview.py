@@ -34,7 +34,6 @@ Limits: ``MAX_STEPS`` steps of each side (those at disputed fragments, then the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -53,6 +52,7 @@ from lance_nb.merging.merge_base import Step
 from lance_nb.merging.row_replay import ConflictCell, ConflictCells
 from lance_nb.table.refs import Target
 from lance_nb.transactions.operation import operation_name
+from lance_nb.value_classes import dataclass
 
 MAX_STEPS = 40
 MAX_FRAGMENTS = 40

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from lance_nb.dataset import LanceDataset
@@ -56,6 +56,7 @@ from lance_nb.format.merge_record import FAST_FORWARD
 from lance_nb.merging.branch_merging import MergePlan
 from lance_nb.merging.choices import VALUE, CellChoice
 from lance_nb.merging.conflicts import FAIL, KEYS, ROWS
+from lance_nb.value_classes import dataclass
 from lance_nb.writing.editing import hand_value
 
 MAX_MESSAGE = 2000
@@ -84,7 +85,7 @@ class MergeForm:
         return {**self.options, **chosen}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Shown:
     """The plan that was shown last. ``since``: the first one of the same two versions in a row."""
 

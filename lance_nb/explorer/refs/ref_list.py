@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +41,7 @@ from lance_nb.explorer import text
 from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.source import Source, writable_dataset
 from lance_nb.explorer.version_refs import MAIN
+from lance_nb.value_classes import dataclass
 from lance_nb.writing.pins import KEEPS, MADE_FOR, pin_of
 
 if TYPE_CHECKING:

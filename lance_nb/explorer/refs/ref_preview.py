@@ -11,7 +11,6 @@ Source: ``table.retention`` (what a clean-up keeps), ``BranchDeletion``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
 from lance_nb.errors import LanceError
@@ -28,6 +27,7 @@ from lance_nb.explorer.refs.ref_list import (
 )
 from lance_nb.explorer.source import Source
 from lance_nb.explorer.version_refs import place_word
+from lance_nb.value_classes import dataclass
 from lance_nb.writing.branching import BranchDeletion
 
 MAX_NAMED = 8

@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ import pyarrow as pa
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
 from lance_nb.explorer.schema_tree import type_label
+from lance_nb.value_classes import dataclass
 
 MAX_NAMES = 20_000
 MAX_CHARS = 150_000

@@ -27,7 +27,7 @@ Not supported: columns of other types; they have no profile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -58,6 +58,7 @@ from lance_nb.explorer.source import (
     scan_groups,
 )
 from lance_nb.indices.search import scalar_search
+from lance_nb.value_classes import dataclass
 
 MAX_COLUMNS = 16
 BARS = 20

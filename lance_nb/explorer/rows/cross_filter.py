@@ -17,7 +17,6 @@ Not supported: profiles of rows that a view chose, or of nearest neighbors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from lance_nb.explorer.rows.row_order import Progress
 from lance_nb.explorer.rows.row_query import RowQuery
 from lance_nb.explorer.rows.row_sample import Mask, RowSample
 from lance_nb.explorer.source import ScannedSource, Source
+from lance_nb.value_classes import dataclass
 
 MAX_CONDITIONS = 64
 

@@ -36,7 +36,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from math import log
 from operator import and_, or_
@@ -60,6 +60,7 @@ from lance_nb.table.text_query import (
     MultiMatchQuery,
     PhraseQuery,
 )
+from lance_nb.value_classes import dataclass
 
 SCORE = "_score"
 MAX_CHARS = 500

@@ -16,7 +16,7 @@ Limits: with more than ``MAX_FRAGMENTS`` fragments, skipped rows are not counted
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ from lance_nb.table.page_pruning import rows_that_may_pass
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 MAX_FRAGMENTS = 256
 INDEX_METRICS = ("l2", "cosine", "dot")

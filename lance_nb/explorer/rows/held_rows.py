@@ -10,7 +10,6 @@ Not supported: rows followed by the values of key columns, and through compactio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from lance_nb.explorer.rows.row_query import RowQuery
 from lance_nb.explorer.source import Source, scanned_source, stored_source
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.row_ids import live_ids
+from lance_nb.value_classes import dataclass
 
 _ROW_ID = "_rowid"
 _FRAGMENT_SHIFT = np.uint64(32)

@@ -7,7 +7,7 @@ search; without one every vector is compared.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.rows.row_order import DISTANCE, Progress, SortedRows
 from lance_nb.explorer.source import ScannedSource, Source, scan_groups
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.dataset import LanceDataset

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +30,7 @@ from lance_nb.explorer.media import HEAD_BYTES, Media, media_of
 from lance_nb.explorer.rows.row_query import RowQuery
 from lance_nb.explorer.schema_tree import type_label
 from lance_nb.explorer.source import Source, is_blob_column, scanned_source
+from lance_nb.value_classes import dataclass
 
 MAX_NODES = 1200
 MAX_CHILDREN = 60

@@ -14,7 +14,6 @@ are read in steps of about ``exporting.BATCH_BYTES`` by the mean size of a row.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.rows.row_order import MAX_ORDERED, Progress, SortedRows, SortOrder
 from lance_nb.explorer.rows.row_query import MAX_LISTED, RowQuery
+from lance_nb.value_classes import dataclass
 
 MAX_NAME_CHARS = 200
 Ranges = Sequence[tuple[int, int]]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from lance_nb.table.diff import has_row_ids
 from lance_nb.table.diff.row_history import RowEvent, RowHistory
 from lance_nb.table.diff.row_locator import read_window
 from lance_nb.table.projection import project
+from lance_nb.value_classes import dataclass
 
 MAX_KEPT = 4
 MAX_CELLS = 40
@@ -51,7 +52,7 @@ class RowPlace:
     key: Key = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Search:
     """The part of a history that is known, and the search that continues it."""
 

@@ -17,7 +17,6 @@ Not supported: sorting by nested or binary columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from lance_nb.explorer.source import (
     stored_source,
 )
 from lance_nb.table.row_ids import live_ids
+from lance_nb.value_classes import dataclass
 
 MAX_ORDERED = 100_000
 DISTANCE = "_distance"

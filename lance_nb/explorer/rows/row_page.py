@@ -32,7 +32,6 @@ rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,6 +44,7 @@ from lance_nb.explorer.rows.full_text_search import FullTextSearch
 from lance_nb.explorer.rows.row_query import RowQuery
 from lance_nb.explorer.schema_tree import type_label
 from lance_nb.explorer.source import Source
+from lance_nb.value_classes import dataclass
 
 MAX_ROWS = 500
 MAX_COLUMNS = 64

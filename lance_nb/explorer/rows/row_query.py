@@ -11,7 +11,6 @@ Limits: a filter has at most ``MAX_FILTER_CHARS`` characters; a line of code lis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from lance_nb.explorer.rows.row_order import (
     search_arguments,
 )
 from lance_nb.explorer.source import Source, scanned_source
+from lance_nb.value_classes import dataclass
 
 MAX_LISTED = 1000
 MAX_FILTER_CHARS = 16_000

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.errors import LanceError, NotFoundError
@@ -26,6 +26,7 @@ from lance_nb.explorer.history.versions import runs_of
 from lance_nb.explorer.refs.ref_preview import OK, WARN, Consequence
 from lance_nb.shown_text import visible
 from lance_nb.table.retention import auto_cleanup_policy
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.dataset import LanceDataset

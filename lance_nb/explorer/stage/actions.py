@@ -16,7 +16,7 @@ Limits: ``MAX_FILES`` files of a clean-up are listed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import Any
 
@@ -37,6 +37,7 @@ from lance_nb.explorer.refs.ref_list import Place, fork_of, ref_book
 from lance_nb.explorer.stage.act_review import ActReview, review_of_branch, review_of_cleanup
 from lance_nb.explorer.stage.edit_forms import EditForm
 from lance_nb.indices.building import IndexProgress
+from lance_nb.value_classes import dataclass
 from lance_nb.writing.branching import BranchDeletion
 
 MAX_FILES = 200

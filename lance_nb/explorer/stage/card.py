@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lance_nb import spark
@@ -64,6 +64,7 @@ from lance_nb.explorer.stage.edit_execution import (
 )
 from lance_nb.explorer.stage.edit_forms import COORDINATES, EDITS, IN_CODE, EditForm
 from lance_nb.explorer.stage.row_sources import Namespace
+from lance_nb.value_classes import dataclass
 from lance_nb.writing.stage_preview import Meeting, StagePreview
 
 if TYPE_CHECKING:

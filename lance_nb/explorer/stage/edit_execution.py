@@ -13,7 +13,7 @@ Source: lance_nb.dataset.staging, lance_nb.spark (``run_edits``), lance_nb.spark
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ from lance_nb.explorer.stage.row_sources import (
     is_spark_frame,
     streamed_source,
 )
+from lance_nb.value_classes import dataclass
 from lance_nb.writing import deleting, schema_evolution, updating
 from lance_nb.writing.input_data import fitted
 from lance_nb.writing.schema_evolution import values_of

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +43,7 @@ from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.rows.filter_conditions import column_sql
 from lance_nb.explorer.schema_tree import type_label
 from lance_nb.explorer.stage.row_sources import Namespace, variable_choices
+from lance_nb.value_classes import dataclass
 
 MAX_CHARS = 4000
 MAX_FILTER_CHARS = 120_000

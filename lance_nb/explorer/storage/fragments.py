@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +48,7 @@ from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.scan_tasks import counts_of, num_live_rows
+from lance_nb.value_classes import dataclass
 
 MAX_BINS = 4096
 

@@ -27,7 +27,6 @@ texts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,7 @@ from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.pending_logs import pending_rows
 from lance_nb.table.scan_tasks import counts_of
 from lance_nb.table.space_usage import Space
+from lance_nb.value_classes import dataclass
 
 DELETED_SHARE = 0.1
 TARGET_ROWS = 1024 * 1024

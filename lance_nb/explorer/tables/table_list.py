@@ -18,7 +18,6 @@ Limits: text and static HTML show the first ``TABLES_SHOWN`` tables, as each cos
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.code_lines import Python, magic, offered
@@ -27,6 +26,7 @@ from lance_nb.explorer import text
 from lance_nb.explorer.error_card import ErrorCard, error_card
 from lance_nb.explorer.history.versions import version_bars
 from lance_nb.explorer.source import is_on_this_machine
+from lance_nb.value_classes import dataclass
 
 # Most terminals list no tables.
 if TYPE_CHECKING:

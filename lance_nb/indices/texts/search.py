@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from math import log
 from typing import NamedTuple
 
@@ -79,6 +79,7 @@ from lance_nb.table.text_query import (
     parts_of,
     text_query,
 )
+from lance_nb.value_classes import dataclass
 
 Mask = npt.NDArray[np.bool_]
 KIND = "Inverted"
@@ -111,14 +112,12 @@ class _Part(NamedTuple):
     ascends: bool
 
 
-@dataclass(slots=True)
 class _Costs:
     """What a search has read."""
 
-    words: dict[str, None] = field(default_factory=dict)
-    postings: int = 0
-    ranked: int = 0
-    scanned: int = 0
+    def __init__(self) -> None:
+        self.words: dict[str, None] = {}
+        self.postings = self.ranked = self.scanned = 0
 
 
 @dataclass(frozen=True, slots=True)

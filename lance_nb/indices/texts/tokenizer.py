@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ from lance_nb.indices.texts.stop_words import LANGUAGES, stop_words
 from lance_nb.table.predicate.comparison import as_mask
 from lance_nb.table.predicate.expression import scalar_of
 from lance_nb.table.predicate.lists import opened
+from lance_nb.value_classes import dataclass
 
 BASES = ("simple", "whitespace", "raw", "ngram")
 _KNOWN_BASES = ("icu", "code", "jieba", "lindera")

@@ -24,7 +24,6 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -42,6 +41,7 @@ from lance_nb.indices.vectors.stored_vectors import Floats, Matrix, Settings, St
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.index_search import numbers
 from lance_nb.table.nearest import METRICS
+from lance_nb.value_classes import dataclass
 
 FILES = ("index.idx", "auxiliary.idx")
 NEWEST = 2

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -74,25 +74,23 @@ F32s = npt.NDArray[np.float32]
 _NO_DISTANCES: F32s = np.zeros(0, np.float32)
 
 
-@dataclass(slots=True)
 class _Count:
     """What one search has looked at."""
 
-    partitions: int = 0
-    vectors: int = 0
-    refined: int = 0
+    def __init__(self) -> None:
+        self.partitions = self.vectors = self.refined = 0
 
 
-@dataclass(slots=True)
 class _Probe:
     """One segment while a query is answered: what is found in the partitions searched so far."""
 
-    segment: Segment
-    ivf: IvfSegment
-    order: npt.NDArray[np.int64]
-    next: int = 0
-    rows: list[U64s] = field(default_factory=list)
-    distances: list[F32s] = field(default_factory=list)
+    def __init__(self, segment: Segment, ivf: IvfSegment, order: npt.NDArray[np.int64]) -> None:
+        self.segment = segment
+        self.ivf = ivf
+        self.order = order
+        self.next = 0
+        self.rows: list[U64s] = []
+        self.distances: list[F32s] = []
 
 
 class VectorSearch:

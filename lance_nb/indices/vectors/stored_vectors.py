@@ -7,13 +7,13 @@ with the bytes (or numbers) of a row for each vector, in the order of the file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_nb.errors import CorruptFileError
+from lance_nb.value_classes import dataclass
 
 Floats = npt.NDArray[Any]
 Matrix = npt.NDArray[Any]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -38,6 +37,7 @@ from lance_nb.magic.verb import (
     verb,
     word,
 )
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.dataset.bisecting import Bisection

@@ -19,7 +19,6 @@ Source: ``pyspark.sql.datasource`` of PySpark 4.3.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -45,6 +44,7 @@ from pyspark.sql.types import StructType
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.scan import ChangePlan, ChangeRange, MetadataTable, ReadPlan
 from lance_nb.spark.types import spark_schema
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.spark.source.sink import SourceWrite
@@ -117,7 +117,7 @@ class LanceAlias(LanceSource):
         return "lance"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlannedPartition(InputPartition):
     """What one task reads: a part of a plan."""
 
@@ -151,7 +151,7 @@ class PlanReader(DataSourceReader):
             yield from self._plan.batches(partition.part)
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class WrittenPartition(WriterCommitMessage):
     """The files that one task wrote (None without rows), and the id of its streaming query."""
 

@@ -41,13 +41,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.transactions.stream_mark import StreamMark
+from lance_nb.value_classes import dataclass
 
 TABLES = (
     "history", "fragments", "files", "columns", "tags", "branches", "indices", "transactions",

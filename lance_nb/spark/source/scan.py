@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -51,6 +51,7 @@ from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 from lance_nb.writing import deleting
 
 CORES = 8

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, SchemaMismatchError
@@ -32,6 +32,7 @@ from lance_nb.spark.types import new_schema
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.stream_mark import StreamMark
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -30,7 +30,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import compress, islice
 from operator import not_
 from typing import IO, Any
@@ -41,6 +41,7 @@ import pyarrow as pa
 
 from lance_nb.arrow_casts import cast_array, cast_table
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
+from lance_nb.value_classes import dataclass
 
 BLOCK_BYTES = 8 * 1024**2  # of text; a line is at most so long
 GUESSED_LINES = 1024
@@ -110,13 +111,13 @@ class BadRecordRule:
             )
 
 
-@dataclass(slots=True)
 class BadRecordCount:
     """Bad records of a file: how many, and the text of the first."""
 
-    path: str
-    count: int = 0
-    first: str = ""
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.count = 0
+        self.first = ""
 
     def add(self, texts: Sequence[str]) -> None:
         """Count bad records."""

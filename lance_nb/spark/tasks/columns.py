@@ -8,7 +8,6 @@ Source: lance_nb.writing.schema_evolution; ``LanceDataset.alter_columns`` of pyl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from lance_nb.spark.plan import (
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.schema_change import Alteration, extend_schema, preserves_nullability
+from lance_nb.value_classes import dataclass
 from lance_nb.writing import schema_evolution
 from lance_nb.writing.rewriting import write_columns
 from lance_nb.writing.schema_evolution import (

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -36,6 +35,7 @@ from lance_nb.spark.tasks.bad_records import (
     parsed_json,
 )
 from lance_nb.spark.tasks.source_files import SourceFile
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile

@@ -12,7 +12,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from lance_nb.spark.tasks.source_files import (
     partition_fields,
     partition_values,
 )
+from lance_nb.value_classes import dataclass
 from lance_nb.writing.staged import Addition
 
 SourcePath = str | os.PathLike[str]

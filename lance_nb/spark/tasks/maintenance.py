@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,7 @@ from lance_nb.table.refs import Target
 from lance_nb.transactions.checksum_records import CopiedSums
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
+from lance_nb.value_classes import dataclass
 from lance_nb.writing import compaction, indexing
 from lance_nb.writing.cloning import FileCopy, clone_places, commit_clone, copy_file, files_to_copy
 from lance_nb.writing.compaction import CompactionOptions, CompactionTask, Rewritten

@@ -11,7 +11,6 @@ Source: lance_nb.table.diff.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from lance_nb.spark.plan import (
 from lance_nb.table.computed_columns import shape_of
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.row_level import KINDS, Compared, Page, RowLevel
+from lance_nb.value_classes import dataclass
 from lance_nb.writing import deleting, updating
 from lance_nb.writing.staged import DeletionPlan, RowRewrite
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import IO, Any
 from urllib.parse import unquote
 
@@ -32,6 +32,7 @@ import pyarrow as pa
 from lance_nb.errors import InvalidInputError, MissingPackageError
 from lance_nb.shown_text import without_url_secrets
 from lance_nb.spark.location import Location
+from lance_nb.value_classes import dataclass
 
 Path = str | os.PathLike[str]
 
