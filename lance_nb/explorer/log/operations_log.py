@@ -32,7 +32,6 @@ from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.refs.ref_list import Place
 from lance_nb.explorer.refs.ref_preview import Code
 from lance_nb.session import provenance
-from lance_nb.value_classes import dataclass
 
 MAX_ENTRIES = 200
 MAX_SHOWN = 50
@@ -40,18 +39,28 @@ MAX_LOGS = 32
 _LOGS: OrderedDict[str, OperationsLog] = OrderedDict()
 
 
-@dataclass(frozen=True, slots=True)
 class Entry:
     """One act. ``place`` has the version that it created, None for acts on refs and files."""
 
-    id: int
-    time: datetime
-    who: str
-    action: str
-    code: Code
-    place: Place | None
-    undo: Undo
-    is_undone: bool = False
+    def __init__(
+        self,
+        id: int,
+        time: datetime,
+        *,
+        who: str,
+        title: str,
+        code: Code,
+        place: Place | None,
+        undo: Undo,
+    ) -> None:
+        self.id = id
+        self.time = time
+        self.who = who
+        self.what = title
+        self.code = code
+        self.place = place
+        self.undo = undo
+        self.is_undone = False
 
     def to_json(self, dataset: LanceDataset) -> dict[str, Any]:
         """Return the entry as JSON-able values, with whether it can be undone now."""
@@ -85,7 +94,15 @@ class OperationsLog:
         """Add an act that was done."""
         undo = undo or NoUndo("how to undo this is not known")
         moment = datetime.now(UTC)
-        entry = Entry(next(self._numbers), moment, _author(), title, code, place, undo)
+        entry = Entry(
+            next(self._numbers),
+            moment,
+            who=_author(),
+            title=title,
+            code=code,
+            place=place,
+            undo=undo,
+        )
         self.entries.append(entry)
         return entry
 

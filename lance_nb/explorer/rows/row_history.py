@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,15 +51,15 @@ class RowPlace:
     key: Key = None
 
 
-@dataclass(frozen=True, slots=True)
 class _Search:
     """The part of a history that is known, and the search that continues it."""
 
-    history: RowHistory
-    steps: Iterator[RowEvent]
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    events: list[RowEvent] = field(default_factory=list)
-    is_whole: bool = False
+    def __init__(self, history: RowHistory) -> None:
+        self.history = history
+        self.steps = iter(history)
+        self.lock = threading.Lock()
+        self.found: list[RowEvent] = []
+        self.is_whole = False
 
     def go_on(self, upto: int, progress: Progress) -> None:
         """Search until ``upto`` steps are known. One search at a time."""
@@ -114,7 +113,7 @@ def _begin(dataset: ComparedSource, row: RowPlace) -> _Search:
         history = dataset.row_history(key=values_at(dataset, row, key))
     else:
         history = dataset.row_history(address=address)
-    return _Search(history, iter(history))
+    return _Search(history)
 
 
 def _default_key(dataset: ComparedSource) -> Key:
