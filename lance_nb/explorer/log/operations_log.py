@@ -48,7 +48,7 @@ class Entry:
         time: datetime,
         *,
         who: str,
-        title: str,
+        action: str,
         code: Code,
         place: Place | None,
         undo: Undo,
@@ -56,7 +56,7 @@ class Entry:
         self.id = id
         self.time = time
         self.who = who
-        self.what = title
+        self.action = action
         self.code = code
         self.place = place
         self.undo = undo
@@ -98,7 +98,7 @@ class OperationsLog:
             next(self._numbers),
             moment,
             who=_author(),
-            title=title,
+            action=title,
             code=code,
             place=place,
             undo=undo,

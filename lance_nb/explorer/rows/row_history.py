@@ -58,7 +58,7 @@ class _Search:
         self.history = history
         self.steps = iter(history)
         self.lock = threading.Lock()
-        self.found: list[RowEvent] = []
+        self.events: list[RowEvent] = []
         self.is_whole = False
 
     def go_on(self, upto: int, progress: Progress) -> None:
