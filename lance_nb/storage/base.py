@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Protocol
 
-from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.storage.system_calls import plain_path
 from lance_nb.value_classes import dataclass
 
@@ -161,6 +161,54 @@ class Store(Protocol):
     def delete(self, path: str) -> None:
         """Remove an object; does nothing if there is none."""
         ...
+
+
+class Folder(Store):
+    """What stores do in the same way; each is rooted at a folder."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r})"
+
+    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
+        """Return one byte range."""
+        return self.read_ranges(path, [byte_range])[0]
+
+    def list_names(self, prefix: str) -> Names:
+        """Return the names of the objects directly in a folder."""
+        return [info.name for info in self.list(prefix)]
+
+
+class RemoteFolder(Folder):
+    """What stores on other machines do in the same way: they may hold secrets."""
+
+    _uri: str
+    _root: str
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise NotSupportedError("a store is not pickled, it may hold secrets: open it by its URI")
+
+    @property
+    def uri(self) -> str:
+        """The root URI without credentials."""
+        return self._uri
+
+    @property
+    def scheme(self) -> str:
+        """The URI scheme."""
+        return self._uri.partition("://")[0]
+
+    def _full(self, path: str) -> str:
+        path = check_path(path)
+        return f"{self._root}/{path}" if self._root else path
+
+    def _folder(self, prefix: str) -> str:
+        prefix = check_prefix(prefix)
+        return self._full(prefix) if prefix else self._root
+
+    def map(self, path: str) -> memoryview | None:
+        """Return None: what is not on this machine cannot be mapped."""
+        check_path(path)
+        return None
 
 
 def write_unsynced(store: Store, path: str, data: Buffer) -> None:

@@ -45,8 +45,8 @@ from lance_nb.storage.base import (
     Listing,
     Names,
     ObjectInfo,
+    RemoteFolder,
     check_path,
-    check_prefix,
     check_range,
     join_uri,
 )
@@ -94,7 +94,7 @@ DRIVERS = {
 }
 
 
-class FsspecStore:
+class FsspecStore(RemoteFolder):
     """A folder of any fsspec file system, for reading and plain writing."""
 
     def __init__(
@@ -107,7 +107,6 @@ class FsspecStore:
         options = translate(scheme, storage_options or {})
         self._secrets = longest_first((*secrets_of(options), *secrets_of_uri(uri)))
         self._uri = without_url_secrets(uri)
-        self._scheme = scheme
         with DriverErrors(self._uri, self._secrets):
             self._fs, self._root = _open(scheme, uri, options, missing)
 
@@ -117,24 +116,7 @@ class FsspecStore:
         store = cls.__new__(cls)
         store._fs, store._root = filesystem, root.rstrip("/")  # noqa: SLF001
         store._uri, store._secrets = uri, []  # noqa: SLF001
-        store._scheme = uri.partition("://")[0]  # noqa: SLF001
         return store
-
-    def __repr__(self) -> str:
-        return f"FsspecStore({self._uri!r})"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise NotSupportedError("a store is not pickled, it may hold secrets: open it by its URI")
-
-    @property
-    def uri(self) -> str:
-        """The root URI without credentials."""
-        return self._uri
-
-    @property
-    def scheme(self) -> str:
-        """The URI scheme."""
-        return self._scheme
 
     def child(self, path: str) -> FsspecStore:
         """Return the store rooted at the folder ``path``, on the same connection."""
@@ -149,7 +131,7 @@ class FsspecStore:
         return DriverErrors(join_uri(self._uri, path), self._secrets)
 
     def _changing(self, path: str) -> DriverErrors:
-        conditional_put = CONDITIONAL_PUTS.get(self._scheme)
+        conditional_put = CONDITIONAL_PUTS.get(self.scheme)
         judge = outcome_by_class if conditional_put is None else conditional_put.outcome
         return DriverErrors(join_uri(self._uri, path), self._secrets, changes=judge)
 
@@ -189,10 +171,6 @@ class FsspecStore:
         meter.count(len(data))
         return memoryview(data).toreadonly()
 
-    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
-        """Return one byte range."""
-        return self.read_ranges(path, [byte_range])[0]
-
     def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one object, near ones by one request."""
         full, shown = self._full(path), join_uri(self._uri, path)
@@ -226,11 +204,6 @@ class FsspecStore:
         check_range(join_uri(self._uri, path), byte_range, size)
         return self.read_range(path, byte_range), size
 
-    def map(self, path: str) -> memoryview | None:
-        """Return None: what is not on this machine cannot be mapped."""
-        check_path(path)
-        return None
-
     # --- listing ------------------------------------------------------------------------------
 
     def list(self, prefix: str) -> Listing:
@@ -253,10 +226,6 @@ class FsspecStore:
                 return []
         return [entry for entry in entries if entry.get("type") == kind]
 
-    def list_names(self, prefix: str) -> Names:
-        """Return the names of the objects directly in a folder."""
-        return [info.name for info in self.list(prefix)]
-
     def list_recursive(self, prefix: str) -> Listing:
         """Return all objects below a folder."""
         folder = self._folder(prefix)
@@ -272,10 +241,6 @@ class FsspecStore:
             object_info(entry, name.strip("/").removeprefix(start))
             for name, entry in entries.items()
         ]
-
-    def _folder(self, prefix: str) -> str:
-        prefix = check_prefix(prefix)
-        return self._full(prefix) if prefix else self._root
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -293,10 +258,10 @@ class FsspecStore:
         the condition.
         """
         full = self._full(path)
-        conditional_put = CONDITIONAL_PUTS.get(self._scheme)
+        conditional_put = CONDITIONAL_PUTS.get(self.scheme)
         if conditional_put is None:
             raise NotSupportedError(
-                f"cannot commit to {self._scheme}://: its fsspec driver has no exclusive create, "
+                f"cannot commit to {self.scheme}://: its fsspec driver has no exclusive create, "
                 "and without one two writers could both believe they committed the same version; "
                 "commit through an external manifest store instead: storage_options="
                 "{'manifest_store': 'sqlite:////shared/manifests.db'}"

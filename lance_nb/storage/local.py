@@ -33,6 +33,7 @@ from lance_nb.storage import meter
 from lance_nb.storage.base import (
     Buffer,
     ByteRange,
+    Folder,
     Listing,
     Names,
     ObjectInfo,
@@ -76,7 +77,7 @@ Entries = Sequence[os.DirEntry[str]]
 Found = TypeVar("Found", Listing, Names)
 
 
-class LocalStore:
+class LocalStore(Folder):
     """A folder of the local file system (see the module for the guarantees).
 
     ``allowed`` are other local places that symbolic links may lead to.
@@ -87,9 +88,6 @@ class LocalStore:
             raise InvalidInputError("a local path cannot hold a NUL character")
         self._root = absolute_path(root)
         self._boundary = Boundary(self._root, allowed)
-
-    def __repr__(self) -> str:
-        return f"LocalStore({self._root!r})"
 
     @property
     def uri(self) -> str:
@@ -150,10 +148,6 @@ class LocalStore:
         if MAPS_FILES and status.st_size > SMALL_FILE_BYTES:
             return self._mapped(full, status)
         return read_file(full, self._boundary)[0]
-
-    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
-        """Return one byte range; of a large file, a view of its mapping."""
-        return self.read_ranges(path, [byte_range])[0]
 
     def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one file."""

@@ -17,8 +17,8 @@ from lance_nb.storage import meter
 from lance_nb.storage.base import (
     Buffer,
     ByteRange,
+    Folder,
     Listing,
-    Names,
     ObjectInfo,
     check_path,
     check_prefix,
@@ -45,7 +45,7 @@ def clear(name: str) -> None:
         _roots.pop(name, None)
 
 
-class MemoryStore:
+class MemoryStore(Folder):
     """A folder of a named, process-wide root."""
 
     def __init__(self, location: str) -> None:
@@ -53,9 +53,6 @@ class MemoryStore:
         self._folder = check_prefix(folder)
         with _roots_lock:
             self._root = _roots.setdefault(self._name, _Root())
-
-    def __repr__(self) -> str:
-        return f"MemoryStore({self.uri!r})"
 
     @property
     def uri(self) -> str:
@@ -107,10 +104,6 @@ class MemoryStore:
         meter.count(len(data))
         return memoryview(data)
 
-    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
-        """Return one byte range."""
-        return self.read_ranges(path, [byte_range])[0]
-
     def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one object."""
         view = memoryview(self._bytes(path))
@@ -133,10 +126,6 @@ class MemoryStore:
     def list(self, prefix: str) -> Listing:
         """Return the objects directly in a folder."""
         return [info for info in self.list_recursive(prefix) if "/" not in info.name]
-
-    def list_names(self, prefix: str) -> Names:
-        """Return the names of the objects directly in a folder."""
-        return [info.name for info in self.list(prefix)]
 
     def list_recursive(self, prefix: str) -> Listing:
         """Return all objects below a folder."""

@@ -54,9 +54,9 @@ from lance_nb.storage.base import (
     Listing,
     Names,
     ObjectInfo,
+    RemoteFolder,
     Store,
     check_path,
-    check_prefix,
     check_range,
     join_uri,
 )
@@ -167,7 +167,7 @@ _FORKED = (
 )
 
 
-class ObjectStore:
+class ObjectStore(RemoteFolder):
     """A folder of a bucket (or container)."""
 
     lists_marks = True
@@ -178,7 +178,6 @@ class ObjectStore:
         bucket, _, root = place.partition("/")
         self._secrets = longest_first(secrets)
         self._uri = without_url_secrets(uri)
-        self._scheme = scheme
         self._root = root.strip("/")
         with _OpeningErrors(self._uri, self._secrets):
             self._driver, endpoint = _made(bucket, settings)
@@ -191,26 +190,9 @@ class ObjectStore:
         """Wrap a store of obstore that is open already."""
         store = cls.__new__(cls)
         store._driver, store._root, store._uri = driver, root.strip("/"), uri  # noqa: SLF001
-        store._scheme = uri.partition("://")[0]  # noqa: SLF001
         store._secrets, store._place, store._is_probed = [], uri, False  # noqa: SLF001
         store._has_suffixes = True  # noqa: SLF001
         return store
-
-    def __repr__(self) -> str:
-        return f"ObjectStore({self._uri!r})"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        raise NotSupportedError("a store is not pickled, it may hold secrets: open it by its URI")
-
-    @property
-    def uri(self) -> str:
-        """The root URI without credentials."""
-        return self._uri
-
-    @property
-    def scheme(self) -> str:
-        """The URI scheme."""
-        return self._scheme
 
     def child(self, path: str) -> ObjectStore:
         """Return the store rooted at the folder ``path``, on the same connections."""
@@ -218,10 +200,6 @@ class ObjectStore:
         store._secrets, store._place = self._secrets, self._place  # noqa: SLF001
         store._is_probed, store._has_suffixes = self._is_probed, self._has_suffixes  # noqa: SLF001
         return store
-
-    def _full(self, path: str) -> str:
-        path = check_path(path)
-        return f"{self._root}/{path}" if self._root else path
 
     def _guard(self, path: str) -> _Errors:
         return _Errors(join_uri(self._uri, path), self._secrets)
@@ -262,10 +240,6 @@ class ObjectStore:
             data = memoryview(obstore.get(self._driver, full).bytes())
         meter.count(len(data))
         return data.toreadonly()
-
-    def read_range(self, path: str, byte_range: ByteRange) -> memoryview:
-        """Return one byte range."""
-        return self.read_ranges(path, [byte_range])[0]
 
     def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one object, near ones by one request."""
@@ -332,11 +306,6 @@ class ObjectStore:
             return self._read_end(path, size_bytes, size)
         return data.toreadonly(), size, e_tag
 
-    def map(self, path: str) -> memoryview | None:
-        """Return None: what is not on this machine cannot be mapped."""
-        check_path(path)
-        return None
-
     # --- listing ------------------------------------------------------------------------------
 
     def list(self, prefix: str) -> Listing:
@@ -367,10 +336,6 @@ class ObjectStore:
                 raise
         return listed
 
-    def list_names(self, prefix: str) -> Names:
-        """Return the names of the objects directly in a folder."""
-        return [info.name for info in self.list(prefix)]
-
     def list_recursive(self, prefix: str) -> Listing:
         """Return all objects below a folder."""
         import obstore
@@ -386,10 +351,6 @@ class ObjectStore:
                 raise
         start = f"{folder}/" if folder else ""
         return [_object_info(entry, start) for entry in entries if entry["path"] != folder]
-
-    def _folder(self, prefix: str) -> str:
-        prefix = check_prefix(prefix)
-        return self._full(prefix) if prefix else self._root
 
     # --- writing ------------------------------------------------------------------------------
 
