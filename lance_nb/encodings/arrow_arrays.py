@@ -233,12 +233,9 @@ def _from_dictionary(block: Dictionary, type_: pa.DataType, validity: Mask | Non
         return pa.DictionaryArray.from_arrays(
             keys, to_arrow(block.items, type_.value_type), ordered=type_.ordered, safe=False
         )
-    return _take(to_arrow(block.items, type_), _signed(indices), validity)
-
-
-def _signed(indices: np.ndarray) -> np.ndarray:
-    """Give small index types the width that ``take`` is fastest with."""
-    return indices if indices.dtype.itemsize >= 4 else indices.astype(np.uint32)
+    if indices.dtype.itemsize < 4:
+        indices = indices.astype(np.uint32)  # the width that ``take`` is fastest with
+    return _take(to_arrow(block.items, type_), indices, validity)
 
 
 def _clean_indices(block: Dictionary, validity: Mask | None) -> np.ndarray:

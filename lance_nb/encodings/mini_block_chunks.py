@@ -501,7 +501,8 @@ def _assemble_plain(part: ChunkBuffer, large: bool) -> tuple[Bytes, Ints] | None
     sizes = part.sizes
     most = int(np.maximum.reduce(sizes))
     padded = _pad8(sizes) + _CHUNK_ALIGNMENT
-    if (most > _U16_MAX and not large) or _padded_size(most) // 8 > _WORD_UNITS[large]:
+    units = 1 + (most + 7) // 8  # with the header
+    if (most > _U16_MAX and not large) or units > _WORD_UNITS[large]:
         return None
     starts = starts_of(padded)
     total = int(starts[-1])
@@ -519,10 +520,6 @@ def _assemble_plain(part: ChunkBuffer, large: bool) -> tuple[Bytes, Ints] | None
         ranges.scatter(part.data, part.starts, sizes, out, places)
     out.view("<i8")[starts // _CHUNK_ALIGNMENT] = sizes << _SIZE_SHIFT  # behind u16 levels, 0
     return out, padded
-
-
-def _padded_size(size: int) -> int:
-    return _CHUNK_ALIGNMENT + (size + 7 & ~7)
 
 
 def _write(

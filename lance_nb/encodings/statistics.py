@@ -110,7 +110,8 @@ class Measured:
         merged = np.bitwise_or.reduce(words[:full].reshape(-1, BLOCK), axis=1)
         if full < words.size:
             merged = np.append(merged, np.bitwise_or.reduce(words[full:]))
-        return bit_lengths(merged), _num_runs(words)
+        num_runs = np.count_nonzero(words[1:] != words[:-1]) + (words.size > 0)
+        return bit_lengths(merged), int(num_runs)
 
     @cached_property
     def is_wide(self) -> bool:
@@ -251,10 +252,6 @@ def bits_per_value(block: DataBlock) -> int | None:
     if isinstance(block, Dictionary):
         return block.indices.bits_per_value
     return None
-
-
-def _num_runs(words: Words) -> int:
-    return int(np.count_nonzero(words[1:] != words[:-1])) + (words.size > 0)
 
 
 def bit_lengths(words: Words) -> Ints:

@@ -85,7 +85,8 @@ def read_legacy_metadata(source: FileSource) -> LegacyMetadata:
     manifest = _read(source, metadata.manifest_position, table.Manifest)
     schema = Schema.from_pb(list(manifest.fields), {}, source.path)
     ends = _batch_ends(metadata.batch_offsets, source.path)
-    pages = PageTable(metadata.page_table_position, _first_id(schema), ends)
+    first_id = min((field.id for field in schema.walk() if field.id >= 0), default=0)
+    pages = PageTable(metadata.page_table_position, first_id, ends)
     if not metadata.HasField("statistics") or not metadata.statistics.schema:
         stop = metadata.manifest_position
         if pages.first_id and _counts_from_zero(source, pages, schema, stop):
@@ -118,10 +119,6 @@ def _batch_ends(offsets: Sequence[int], path: str) -> Ints:
         expected = "batch offsets in ascending order from 0"
         raise CorruptFileError(path, None, expected, describe_order(bounds, repeats=True))
     return bounds[1:]
-
-
-def _first_id(schema: Schema) -> int:
-    return min((field.id for field in schema.walk() if field.id >= 0), default=0)
 
 
 def _counts_from_zero(source: FileSource, pages: PageTable, schema: Schema, stop: int) -> bool:

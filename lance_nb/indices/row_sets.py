@@ -203,7 +203,7 @@ def _serialized(sets: Places, rows: U64s, count: int, *, is_wide: bool) -> pa.Bi
     num_containers = np.diff(np.append(entry_at, container_at.size))
     entry_set = container_set[entry_at]
     sizes = np.where(cards <= _ARRAY_MAX, cards, _WORDS)
-    payload = _sums(sizes, entry_at)
+    payload = np.add.reduceat(sizes, entry_at) if entry_at.size else sizes[:0]
     bitmap_words = 4 + 4 * num_containers + payload
     head = 2 if is_wide else 4
     set_head = 4 if is_wide else 2
@@ -261,11 +261,6 @@ def _starts(differs: npt.NDArray[np.bool_], count: int) -> Places:
 def _before(sizes: Places) -> Places:
     """Return for each size the sum of those before it."""
     return np.cumsum(sizes) - sizes
-
-
-def _sums(sizes: Places, starts: Places) -> Places:
-    """Return the sum of each run."""
-    return np.add.reduceat(sizes, starts) if starts.size else sizes[:0]
 
 
 def _put(out: Words, places: Places, values: Places) -> None:

@@ -255,8 +255,8 @@ def grouped_rows(
 
     def last() -> Iterator[tuple[pa.Array, pa.Array]]:
         if key is not None:
-            rows = _ascending(np.concatenate(waiting))
-            yield key, serialize(np.zeros(rows.size, np.int64), rows, 1)
+            rows = np.concatenate(waiting)
+            yield key, serialize(*_different(np.zeros(rows.size, np.int64), rows), 1)
 
     for batch in ordered:
         values = batch.column(0)
@@ -278,10 +278,6 @@ def grouped_rows(
                 yield keys, serialize(*_different(sets, rows[begin:end]), lengths.size)
             key, waiting = values.slice(end, 1), [rows[end:]]
     yield from last()
-
-
-def _ascending(rows: U64s) -> U64s:
-    return _different(np.zeros(rows.size, np.int64), rows)[1]
 
 
 def _different(sets: Order, rows: U64s) -> tuple[Order, U64s]:

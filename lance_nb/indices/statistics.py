@@ -12,7 +12,7 @@ from typing import Any
 from lance_nb.errors import LanceError, NotSupportedError
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import open_file
-from lance_nb.indices.listing import ListedIndex, list_indices
+from lance_nb.indices.listing import list_indices
 from lance_nb.indices.registry import KINDS, STATISTICS
 from lance_nb.indices.texts.partition import read_parameters
 from lance_nb.indices.vectors.ivf import IvfSegment
@@ -50,7 +50,10 @@ def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
             )
             if index is None:
                 return summary
-            statistics_by_uuid = _of_vectors(index)
+            statistics_by_uuid = {
+                segment.index.uuid: _of_segment(opened_segment(segment))
+                for segment in index.segments
+            }
     except LanceError:
         return summary
     parts = [
@@ -84,10 +87,6 @@ def _of_texts(snapshot: Snapshot, segment: IndexMetadata) -> dict[str, Any]:
         "num_tokens": counts["_invert.lance"],
         "num_docs": counts["_docs.lance"],
     }
-
-
-def _of_vectors(index: ListedIndex) -> dict[str, dict[str, Any]]:
-    return {segment.index.uuid: _of_segment(opened_segment(segment)) for segment in index.segments}
 
 
 def _of_segment(ivf: IvfSegment) -> dict[str, Any]:

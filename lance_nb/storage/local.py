@@ -217,7 +217,10 @@ class LocalStore(Folder):
     def list_folders(self, prefix: str) -> Names:
         """Return the names of the folders directly in a folder; links to folders are left out."""
         return self._listed(
-            prefix, lambda entries, _full: [entry.name for entry in entries if _is_folder(entry)]
+            prefix,
+            lambda entries, _full: [
+                entry.name for entry in entries if entry.is_dir(follow_symlinks=False)
+            ],
         )
 
     def list_recursive(self, prefix: str) -> Listing:
@@ -421,10 +424,6 @@ class LocalStore(Folder):
         above = full.rpartition("/")[0]
         with translated(full):
             return self._boundary.open_folder(above or "/", create=True)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    return entry.is_dir(follow_symlinks=False)
 
 
 def _name(full: str) -> str:

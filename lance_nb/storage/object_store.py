@@ -174,7 +174,7 @@ class ObjectStore(RemoteFolder):
     is_far = True
 
     def __init__(self, uri: str, settings: Settings, secrets: Iterable[str] = ()) -> None:
-        scheme, _, place = uri.partition("://")
+        _, _, place = uri.partition("://")
         bucket, _, root = place.partition("/")
         self._secrets = longest_first(secrets)
         self._uri = without_url_secrets(uri)

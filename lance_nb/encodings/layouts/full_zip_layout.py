@@ -291,7 +291,8 @@ class FullZipPage:
             table = data.reshape(0, stride)
         definition = None
         if self._control_bytes:
-            definition = _words(np.ascontiguousarray(table[:, : self._control_bytes]))
+            words = np.ascontiguousarray(table[:, : self._control_bytes])
+            definition = words.ravel().view(f"<u{words.shape[1]}").astype(np.uint16)
             table = table[:, self._control_bytes :]
             check_levels(None, definition, self._layers)
         flat = np.ascontiguousarray(table).ravel()
@@ -335,11 +336,6 @@ class FullZipPage:
         if decoded.num_values != values.num_values:
             raise corrupt(f"{values.num_values} values", str(decoded.num_values))
         return DecodedPage(decoded, rep, definition, self._layers)
-
-
-def _words(control: Bytes) -> Levels:
-    """Read control words that hold a definition level only."""
-    return control.ravel().view(f"<u{control.shape[1]}").astype(np.uint16)
 
 
 def zip_page(compressed: CompressedValues, levels: PageLevels) -> EncodedPage | None:

@@ -441,7 +441,7 @@ class TextPlan:
         flat = self._flat_of(leaf.column, index, choice)
         if flat is not None:
             indexed.append(self._scanned(leaf, words, parts, flat))
-        return _sorted(indexed)
+        return _united(indexed, np.maximum)  # no row is in two parts
 
     def _in_index(self, leaf: Leaf) -> Leaf:
         """Return what is asked of an index: any of the pieces of characters of a phrase.
@@ -748,11 +748,6 @@ def _united(parts: Sequence[Hits], join: np.ufunc) -> Hits:
     rows, scores = rows[order], scores[order]
     firsts = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
     return Hits(rows[firsts], join.reduceat(scores, firsts))
-
-
-def _sorted(parts: Sequence[Hits]) -> Hits:
-    """Join parts that have no row in common."""
-    return _united(parts, np.maximum)
 
 
 def _chosen(snapshot: Snapshot, choice: RowChoice, hits: Hits) -> Hits:
