@@ -177,11 +177,12 @@ def forget(operation_id: str) -> None:
 
 def finish(plan: Plan, log: TaskLog | None) -> None:
     """Remove the entry of an operation that is over, and the records of its tasks."""
-    for suffix in (_RESULTS, _TASKS):
-        _folder().remove(_name(plan.operation_id, suffix))
-    pause(plan.operation_id)
+    with suppress(StorageError):  # the outcome counts; who resumes the entry finds the commit
+        for suffix in (_RESULTS, _TASKS):
+            _folder().remove(_name(plan.operation_id, suffix))
+        pause(plan.operation_id)
     if log is not None:
-        with suppress(StorageError):  # the commit counts; readers ignore the records
+        with suppress(StorageError):  # readers ignore the records
             log.remove()
 
 

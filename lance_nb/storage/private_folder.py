@@ -152,7 +152,9 @@ class PrivateFolder:
             path = self._base
             for part in self._parts:
                 path /= part
-                if not folder.holds(part):
+                with _storage_errors(path):
+                    is_there = folder.holds(part)
+                if not is_there:
                     yield None
                     return
                 folder = _inside(folder, path, is_last=part == self._parts[-1])

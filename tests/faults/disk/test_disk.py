@@ -108,6 +108,14 @@ def test_what_is_reported_of_a_change_is_true(name: str, judge: Judge, tmp_path:
     print(f"{name}: {dict(counts)}")
 
 
+@pytest.mark.parametrize("name", ["job overwrite", "job delete"])
+def test_what_is_reported_of_a_job_is_true(name: str, judge: Judge, tmp_path: Path) -> None:
+    """Found by it: a job whose record could not be removed after its commit reported an error."""
+    counts, failures = failing_rounds(ReplyCase(name, 1, tmp_path / "case", judge, 40))
+    assert not failures, failures[0]
+    print(f"{name}: {dict(counts)}")
+
+
 def test_what_is_reported_of_a_branch_is_true_when_two_calls_fail_in_a_row(
     judge: Judge, tmp_path: Path
 ) -> None:
