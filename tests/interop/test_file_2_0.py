@@ -17,12 +17,8 @@ import pytest
 
 import lance_nb
 from lance_nb._pb import table as table_pb
-from lance_nb.encodings.base import Rows
-from lance_nb.errors import LanceError
-from lance_nb.file.columns import assemble, leaves_of
 from lance_nb.file.opening import open_data_file
 from lance_nb.file.reader import FileReader
-from lance_nb.format.schema import Schema
 from lance_nb.storage.registry import open_store
 from lance_nb.table.single_file import open_single_file
 from tests.interop.matrix import FAMILIES, PATTERNS, columns, with_nulls
@@ -30,11 +26,9 @@ from tests.interop.predicates import filtered_differences
 from tests.support.reading import (
     RemoteLikeStore,
     decoded,
-    first_difference,
-    positions_of,
-    rows_of,
+    file_differences,
+    row_sets,
     same,
-    single_rows,
 )
 from tests.support.requirements import require_pylance
 
@@ -45,21 +39,6 @@ SIZES = (0, 1, 7, 1025, 4097, 20_000)
 # How many columns of a family pylance can write, so that nothing is left out unnoticed.
 WRITTEN = {"nested": 0.6}
 REFUSED = ("does not encode struct validity", "no field encoding", "Not supported")
-
-
-class FileColumns:
-    """The columns of a 2.0 file: every field owns one, in depth-first order."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self.schema = Schema.from_arrow(schema)
-        self.types = {field.name: field.type for field in self.schema.to_arrow()}
-        self.owners = {field.id: number for number, field in enumerate(self.schema.walk())}
-
-    def read(self, reader: FileReader, name: str, rows: Rows) -> pa.ChunkedArray:
-        field, kind = self.schema.field(f"`{name}`"), self.types[name]
-        leaves = list(leaves_of(field, kind, self.owners))
-        found = reader.read_leaves(leaves, self.owners, rows, reader.num_rows)
-        return assemble(field, kind, found, rows.num_rows)
 
 
 def write_file(folder: Path, table: pa.Table) -> bool:
@@ -80,34 +59,6 @@ def write_file(folder: Path, table: pa.Table) -> bool:
     return True
 
 
-def row_sets(rng: Any, n: int) -> Iterator[Rows]:
-    yield rows_of()
-    if n:
-        yield rows_of((0, n))
-        yield single_rows(rng.integers(0, n, 40))
-    if n > 10:
-        low, high = sorted(rng.choice(n, 2, replace=False).tolist())
-        yield rows_of((low, high))
-        cuts = np.unique(rng.integers(0, n, 21))
-        yield rows_of(*map(tuple, cuts[: cuts.size // 2 * 2].reshape(-1, 2).tolist()))
-
-
-def differences(reader: FileReader, table: pa.Table, rows: Rows) -> Iterator[str]:
-    view = FileColumns(table.schema)
-    wanted = table.take(pa.array(positions_of(rows)))
-    for name, expected in zip(wanted.column_names, wanted.columns, strict=True):
-        place = f"{name}, {rows.num_rows} of {table.num_rows} rows"
-        try:
-            got = view.read(reader, name, rows)
-        except LanceError as exc:
-            yield f"{place}: {exc} {getattr(exc, '__notes__', '')}"
-            continue
-        for chunk in got.chunks:
-            chunk.validate(full=True)
-        if not same(got, expected):
-            yield f"{place}: {first_difference(got, expected)}"
-
-
 def tables(family: str, size: int) -> Iterator[pa.Table]:
     """One table per shape, with one column per null pattern."""
     found = list(columns(family, size, "2.1", SEED))
@@ -125,7 +76,7 @@ def check(folder: Path, table: pa.Table) -> list[str]:
         assert reader.file_version == (2, 0)
         assert reader.num_rows == table.num_rows
         for rows in row_sets(rng, table.num_rows):
-            wrong += differences(reader, table, rows)
+            wrong += file_differences(reader, table, rows)
     snapshot = open_single_file(folder / FILE).snapshot
     return [*wrong, *filtered_differences(snapshot, table, rng, share=len(PATTERNS))]
 

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.encodings.base import Rows
-from lance_nb.errors import LanceError
 from lance_nb.file.reader import FileReader
 from lance_nb.storage.registry import open_store
 from lance_nb.table.single_file import open_single_file
 from tests.interop.matrix import FAMILIES, ROUNDS, SCALE, SIZES_OF, VERSIONS, columns
 from tests.interop.predicates import filtered_differences
 from tests.support.reading import (
-    Columns,
     RemoteLikeStore,
-    first_difference,
-    positions_of,
+    file_differences,
+    row_sets,
     rows_of,
-    same,
+    scattered,
     single_rows,
 )
 from tests.support.requirements import require_pylance
@@ -55,9 +51,9 @@ def test_a_file_of_pylance_reads_equal(
         remote = FileReader(RemoteLikeStore(open_store(str(folder)), 4096), FILE)
         rng = np.random.default_rng([seed, size])
         assert local.num_rows == remote.num_rows == table.num_rows
-        for rows in _row_sets(rng, table.num_rows):
-            wrong += _differences(local, table, rows)
-        wrong += _differences(remote, table, _scattered(rng, table.num_rows))
+        for rows in row_sets(rng, table.num_rows):
+            wrong += file_differences(local, table, rows)
+        wrong += file_differences(remote, table, scattered(rng, table.num_rows))
         snapshot = open_single_file(folder / FILE).snapshot
         wrong += filtered_differences(snapshot, table, rng)
     assert not wrong
@@ -81,40 +77,6 @@ def _write(folder: Path, tables: pa.Table | list[pa.Table], version: str) -> Non
             writer.write_batch(table)
 
 
-def _row_sets(rng: Any, n: int) -> Iterator[Rows]:
-    yield rows_of()
-    if n:
-        yield rows_of((0, n))
-        yield single_rows(np.append(rng.integers(0, n, 40), [0, n - 1]))
-    if n > 10:
-        low, high = sorted(rng.choice(n, 2, replace=False).tolist())
-        yield rows_of((low, high))
-        yield _scattered(rng, n)
-
-
-def _scattered(rng: Any, n: int) -> Rows:
-    """Pick ranges here and there."""
-    cuts = np.unique(rng.integers(0, n, 21)) if n else np.zeros(0, np.int64)
-    pairs = cuts[: cuts.size // 2 * 2].reshape(-1, 2)
-    return rows_of(*(tuple(pair) for pair in pairs.tolist()))
-
-
-def _differences(reader: FileReader, table: pa.Table, rows: Rows) -> Iterator[str]:
-    view = Columns(table.schema, old=reader.footer.file_version < (2, 1))
-    wanted = table.take(pa.array(positions_of(rows)))
-    for name, expected in zip(wanted.column_names, wanted.columns, strict=True):
-        place = f"{name}, {rows.num_rows} of {table.num_rows} rows"
-        try:
-            got = view.read(reader, name, rows)
-        except LanceError as exc:
-            yield f"{place}: {exc} {getattr(exc, '__notes__', '')}"
-            continue
-        for chunk in got.chunks:
-            chunk.validate(full=True)
-        if not same(got, expected):
-            yield f"{place}: {first_difference(got, expected)}"
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("size", [1, 1025, 4097])
 def test_a_file_of_version_2_0_reads_equal(size: int, family: str, tmp_path: Path) -> None:
@@ -131,8 +93,8 @@ def test_a_file_of_version_2_0_reads_equal(size: int, family: str, tmp_path: Pat
         local = FileReader(open_store(str(folder)), FILE)
         remote = FileReader(RemoteLikeStore(open_store(str(folder)), 4096), FILE)
         rng = np.random.default_rng(SEED)
-        wrong += _differences(local, table, rows_of((0, len(array))))
-        wrong += _differences(remote, table, _scattered(rng, len(array)))
+        wrong += file_differences(local, table, rows_of((0, len(array))))
+        wrong += file_differences(remote, table, scattered(rng, len(array)))
     assert not wrong
     assert written
 
@@ -172,8 +134,8 @@ def test_forced_encodings_read_equal(
         written += 1
         reader = FileReader(open_store(str(folder)), FILE)
         rng = np.random.default_rng(SEED)
-        for rows in (rows_of((0, len(array))), _scattered(rng, len(array))):
-            wrong += _differences(reader, table, rows)
+        for rows in (rows_of((0, len(array))), scattered(rng, len(array))):
+            wrong += file_differences(reader, table, rows)
     assert not wrong
     assert written
 
@@ -212,8 +174,8 @@ def test_columns_of_several_pages_read_equal(version: str, tmp_path: Path) -> No
     assert max(len(reader.column_metadata(number).pages) for number in range(5)) > 1
     n = table.num_rows
     ends = [num_rows - 5, num_rows + 5, 2 * num_rows - 1, 2 * num_rows + 1]
-    for rows in (rows_of((0, n)), rows_of(tuple(ends[:2]), tuple(ends[2:])), _scattered(rng, n)):
-        assert list(_differences(reader, table, rows)) == []
+    for rows in (rows_of((0, n)), rows_of(tuple(ends[:2]), tuple(ends[2:])), scattered(rng, n)):
+        assert list(file_differences(reader, table, rows)) == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -222,5 +184,5 @@ def test_structs_without_fields_read_equal(version: str, tmp_path: Path) -> None
     table = pa.table({"alone": array, "beside": pa.array(range(9))})
     _write(tmp_path / "d", table, version)
     reader = FileReader(open_store(str(tmp_path / "d")), FILE)
-    assert list(_differences(reader, table, rows_of((0, 9)))) == []
-    assert list(_differences(reader, table, single_rows([1, 5]))) == []
+    assert list(file_differences(reader, table, rows_of((0, 9)))) == []
+    assert list(file_differences(reader, table, single_rows([1, 5]))) == []

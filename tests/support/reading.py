@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.base import Rows
+from lance_nb.errors import LanceError
 from lance_nb.file.columns import assemble, leaves_of
 from lance_nb.file.reader import FileReader
 from lance_nb.format.schema import Schema
@@ -105,6 +106,42 @@ class Columns:
         leaves = list(leaves_of(field, kind, self.owners))
         found = reader.read_leaves(leaves, self.owners, rows)
         return assemble(field, kind, found, rows.num_rows)
+
+
+def scattered(rng: Any, n: int) -> Rows:
+    """Pick ranges here and there."""
+    cuts = np.unique(rng.integers(0, n, 21)) if n else np.zeros(0, np.int64)
+    pairs = cuts[: cuts.size // 2 * 2].reshape(-1, 2)
+    return rows_of(*(tuple(pair) for pair in pairs.tolist()))
+
+
+def row_sets(rng: Any, n: int) -> Iterator[Rows]:
+    """Yield rows to read: none, all, single ones, a range, ranges here and there."""
+    yield rows_of()
+    if n:
+        yield rows_of((0, n))
+        yield single_rows(np.append(rng.integers(0, n, 40), [0, n - 1]))
+    if n > 10:
+        low, high = sorted(rng.choice(n, 2, replace=False).tolist())
+        yield rows_of((low, high))
+        yield scattered(rng, n)
+
+
+def file_differences(reader: FileReader, table: pa.Table, rows: Rows) -> Iterator[str]:
+    """Yield how columns of a data file differ from those of the table that was written."""
+    view = Columns(table.schema, old=reader.footer.file_version < (2, 1))
+    expected = table.take(pa.array(positions_of(rows)))
+    for name, column in zip(expected.column_names, expected.columns, strict=True):
+        place = f"{name}, {rows.num_rows} of {table.num_rows} rows"
+        try:
+            got = view.read(reader, name, rows)
+        except LanceError as error:
+            yield f"{place}: {error} {getattr(error, '__notes__', '')}"
+            continue
+        for chunk in got.chunks:
+            chunk.validate(full=True)
+        if not same(got, column):
+            yield f"{place}: {first_difference(got, column)}"
 
 
 def first_difference(got: Any, expected: Any) -> str:

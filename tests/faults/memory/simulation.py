@@ -11,8 +11,10 @@ one after the other in the order of their versions, must have made of the rows.
 from __future__ import annotations
 
 import random
+import threading
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from lance_nb.errors import (
@@ -37,7 +39,6 @@ from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateM
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
 from tests.faults import command
-from tests.faults.memory.turns import Turns
 from tests.support.committing import SCHEMA, FakeTime, environment, fragment
 from tests.support.faulty_store import Crash, Fault, FaultyStore, Step
 
@@ -79,6 +80,58 @@ class Outcome:
     ended: str
     version: int | None = None
     rows: dict[str, frozenset[int]] = field(default_factory=dict)
+
+
+class Turns:
+    """Runs several writers, of which exactly one runs at a time; a seed says which.
+
+    Every step of a store is a place where the turn may pass to another writer, so that a run visits
+    one of all possible interleavings, and the same seed visits it again.
+    """
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._waiting: dict[int, threading.Semaphore] = {}
+        self._control = threading.Semaphore(0)
+        self._local = threading.local()
+        self._errors: list[BaseException] = []
+
+    def step(self) -> None:
+        """Pass the turn; called by a writer before each step of a store."""
+        own = getattr(self._local, "number", None)
+        if own is None:
+            return
+        self._control.release()
+        self._waiting[own].acquire()
+
+    def run(self, writers: list[Callable[[], None]]) -> None:
+        """Run the writers to their ends; raise what one of them raised."""
+        self._waiting = {number: threading.Semaphore(0) for number in range(len(writers))}
+        threads = [
+            threading.Thread(target=self._live, args=(number, writer), daemon=True)
+            for number, writer in enumerate(writers)
+        ]
+        for thread in threads:
+            thread.start()
+        alive = dict(enumerate(threads))
+        while alive:
+            number = self._chance.choice(sorted(alive))
+            self._waiting[number].release()
+            self._control.acquire()
+            if getattr(alive[number], "ended", False):
+                alive.pop(number).join()
+        if self._errors:
+            raise self._errors[0]
+
+    def _live(self, number: int, writer: Callable[[], None]) -> None:
+        self._local.number = number
+        self._waiting[number].acquire()
+        try:
+            writer()
+        except BaseException as error:  # noqa: BLE001  handed to the thread that runs the test
+            self._errors.append(error)
+        threading.current_thread().ended = True
+        self._control.release()
 
 
 class Simulation:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.memory.simulation import Simulation, simulate
-from tests.faults.memory.turns import Turns
+from tests.faults.memory.simulation import Simulation, Turns, simulate
 
 RUNS = 400
 SHARES = 4  # so that two workers share the time
