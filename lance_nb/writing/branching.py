@@ -45,6 +45,7 @@ from lance_nb.errors import (
     ObjectNotFoundError,
     RefConflictError,
     RefNotFoundError,
+    StorageError,
     VersionNotFoundError,
 )
 from lance_nb.format.layout import (
@@ -304,7 +305,16 @@ class BranchWriter:
         except LanceError as error:
             self._release(name, branch, error)
             raise
-        self._check_alone(name, branch)  # if it raises, the record stays: the version is committed
+        try:
+            self._check_alone(name, branch)
+        except StorageError as error:  # the record stays: the version is committed
+            raise CommitStateUnknownError(
+                f"branch {name!r} has been created, but whether another program created it at the "
+                f"same time could not be found out ({error}); look at its versions before you use "
+                "it",
+                uuid,
+                branch.parent_version,
+            ) from error
         return committed
 
     def _check_alone(self, name: str, branch: Branch) -> None:
