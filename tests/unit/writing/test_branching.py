@@ -186,8 +186,9 @@ def test_a_branch_stays_whose_folder_cannot_be_listed_after_its_first_version():
         and table.inner.exists(f"tree/dev/{manifest_path(2)}")
         else None
     )
-    with pytest.raises(StorageError):
+    with pytest.raises(CommitStateUnknownError, match="branch 'dev' has been created") as caught:
         _branches(table).create("dev", Target(None, 2))
+    assert caught.value.version == 2
     table.root.world.plan = no_faults
     assert refs.branch_names(table.inner) == ["dev"]
     assert load_latest(table.inner.child("tree/dev")).version == 2
