@@ -40,6 +40,7 @@ MAX_LINES = 40  # of a table of texts
 MAX_COLUMN = 280  # pixels; where not all columns fit, the wide ones give way
 LEAST_COLUMN = 46
 PAD = 8
+TERM_COLUMNS = 4
 
 COLOURS = {
     "paper": "#ffffff",
@@ -317,7 +318,6 @@ def draw_table(
     *,
     numeric: frozenset[int] = frozenset(),
     note: str = "",
-    left: float = MARGIN,
     width: float = WIDTH - 2 * MARGIN,
 ) -> None:
     """Draw a table of texts below what the panel has; columns in ``numeric`` stand to the right."""
@@ -328,7 +328,7 @@ def draw_table(
         [[title, *(row[column_index] for row in shown)] for column_index, title in enumerate(head)],
         width,
     )
-    lefts = column_lefts(widths, left)
+    lefts = column_lefts(widths, MARGIN)
     top = panel.height
     for column_index, title in enumerate(head):
         draw_cell(
@@ -340,7 +340,7 @@ def draw_table(
             right=column_index in numeric,
             colour="faint",
         )
-    panel.line(left, top + LINE, left + sum(widths), top + LINE)
+    panel.line(MARGIN, top + LINE, MARGIN + sum(widths), top + LINE)
     for number, row in enumerate(shown, 1):
         base = top + number * LINE + 14
         for column_index, value in enumerate(row):
@@ -356,22 +356,22 @@ def draw_table(
     hidden = len(rows) - len(shown)
     note_text = note or (f"{text.count(hidden)} more" if hidden > 0 else "")
     if note_text:
-        panel.text(left, panel.height + 8, f"{text.ELLIPSIS} {note_text}", colour="faint")
+        panel.text(MARGIN, panel.height + 8, f"{text.ELLIPSIS} {note_text}", colour="faint")
         panel.height += LINE
     panel.words += [" ".join(filter(None, row)) for row in shown[:12]]
 
 
-def draw_terms(panel: Panel, terms: Sequence[tuple[str, str]], *, columns: int = 4) -> None:
-    """Draw labels with their values, several beside each other."""
-    room = (WIDTH - 2 * MARGIN) / columns
+def draw_terms(panel: Panel, terms: Sequence[tuple[str, str]]) -> None:
+    """Draw labels with their values, ``TERM_COLUMNS`` beside each other."""
+    room = (WIDTH - 2 * MARGIN) / TERM_COLUMNS
     for line_number, (label, value) in enumerate(terms[:MAX_LINES]):
-        x = MARGIN + room * (line_number % columns)
-        base = panel.height + 13 + LINE * (line_number // columns)
+        x = MARGIN + room * (line_number % TERM_COLUMNS)
+        base = panel.height + 13 + LINE * (line_number // TERM_COLUMNS)
         panel.text(x, base, label, colour="faint", width=room * 0.55)
         used = min(width_of(label), room * 0.55) + 8
         panel.text(x + used, base, value, width=room - used - 8)
         panel.words.append(f"{label} {value}")
-    panel.height += LINE * -(-len(terms[:MAX_LINES]) // columns) + 4
+    panel.height += LINE * -(-len(terms[:MAX_LINES]) // TERM_COLUMNS) + 4
 
 
 def column_widths(

@@ -279,5 +279,8 @@ def compared_source(dataset: Source) -> ComparedSource:
 def writable_dataset(dataset: Source) -> LanceDataset:
     """Return the dataset as one that can be changed. Raises NotSupportedError."""
     if not hasattr(dataset, "opened"):
-        raise NotSupportedError(f"{type(dataset).__name__} cannot be changed from here")
+        raise NotSupportedError(
+            f"{type(dataset).__name__} cannot be changed from here: only datasets that were opened "
+            "with lance_nb can"
+        )
     return cast("LanceDataset", dataset)

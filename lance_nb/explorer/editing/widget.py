@@ -41,7 +41,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
+from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.editing.cell_draft import (
     MAX_BLOCK_CHARS,
@@ -58,7 +58,7 @@ from lance_nb.explorer.editing.cell_draft import (
 from lance_nb.explorer.messages import Answer, integer, words
 from lance_nb.explorer.refs.merge_preview import shown_value
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, selection_of
-from lance_nb.explorer.source import Source
+from lance_nb.explorer.source import Source, writable_dataset
 from lance_nb.explorer.stage.card import Card
 from lance_nb.explorer.stage.card_view import card_json, conflict_lines
 from lance_nb.explorer.stage.staging_area import StagingArea, staging_area_of
@@ -104,7 +104,7 @@ class RowEditHandlers(RequestHandlers):
         return ""
 
     def _area(self, source: Source) -> StagingArea:
-        return staging_area_of(_writable(source))
+        return staging_area_of(writable_dataset(source))
 
     def _card(self, source: Source) -> Card | None:
         if not isinstance(source, LanceDataset):
@@ -135,7 +135,7 @@ class RowEditHandlers(RequestHandlers):
 
     def on_cell(self, args: Mapping[str, Any]) -> Answer:
         """Return the whole value of a cell as it is edited now, and how it is edited."""
-        source = _writable(self.source(args))
+        source = writable_dataset(self.source(args))
         name = self._names(args, source, 1)[0]
         column = check_editable(source, name)
         row_id = self._row_ids(args, source, 1)[0]
@@ -201,7 +201,7 @@ class RowEditHandlers(RequestHandlers):
     ) -> Answer:
         """Change the draft, if the rows on screen can be edited."""
         self.session.check_unlocked()
-        source = _writable(self.source(args))
+        source = writable_dataset(self.source(args))
         why = self.on_begin(args).result["why"]
         if why:
             raise InvalidInputError(why)
@@ -388,12 +388,6 @@ class RowEditHandlers(RequestHandlers):
             [edits.get(row_id, nothing).get(name, table.column(name)[index]) for name in names]
             for index, row_id in enumerate(row_ids)
         ]
-
-
-def _writable(source: object) -> LanceDataset:
-    if not isinstance(source, LanceDataset):
-        raise NotSupportedError("only datasets that were opened with lance_nb can be edited")
-    return source
 
 
 def _shown(value: pa.Scalar) -> str | None:

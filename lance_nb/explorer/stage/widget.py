@@ -40,12 +40,12 @@ from typing import Any, ClassVar
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.staging import Stage
-from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
+from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer import text
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words
 from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.session import RequestHandlers, Session, place_of
-from lance_nb.explorer.source import Source
+from lance_nb.explorer.source import Source, writable_dataset
 from lance_nb.explorer.stage import picture, row_sources
 from lance_nb.explorer.stage.act_review import ActReview, with_screen, with_staged
 from lance_nb.explorer.stage.actions import ACTION_VERBS
@@ -94,11 +94,11 @@ class StageHandlers(RequestHandlers):
     prefix: ClassVar[str] = "stage"
 
     def _dataset(self, args: Mapping[str, Any]) -> LanceDataset:
-        return _writable(self.session.open(place_of(args)))
+        return writable_dataset(self.session.open(place_of(args)))
 
     @property
     def _area(self) -> StagingArea:
-        return staging_area_of(_writable(self.session.dataset))
+        return staging_area_of(writable_dataset(self.session.dataset))
 
     def on_menu(self, args: Mapping[str, Any]) -> Answer:
         """Return the verbs and what their forms offer."""
@@ -212,7 +212,7 @@ class StageHandlers(RequestHandlers):
         """Finish a job that was interrupted."""
         job_id = _id_of(args)
         self.session.check_unlocked()
-        area, dataset = self._area, _writable(self.session.dataset)
+        area, dataset = self._area, writable_dataset(self.session.dataset)
 
         def work(progress: Progress) -> Answer:
             reporter = ProgressReporter("resume", progress)
@@ -226,7 +226,7 @@ class StageHandlers(RequestHandlers):
     def on_forget(self, args: Mapping[str, Any]) -> Answer:
         """Remove a job that was interrupted."""
         self.session.check_unlocked()
-        forget_job(_writable(self.session.dataset), _id_of(args))
+        forget_job(writable_dataset(self.session.dataset), _id_of(args))
         return self._answer()
 
     def _work(self, title: str, do: Callable[[StagingArea, ProgressReporter], object]) -> Job:
@@ -290,14 +290,8 @@ class StageHandlers(RequestHandlers):
             "cards": cards,
             "not_together": _why(area),
             "not_each": area.why_not_each(),
-            "unfinished": unfinished_jobs(_writable(self.session.dataset)),
+            "unfinished": unfinished_jobs(writable_dataset(self.session.dataset)),
         }
-
-
-def _writable(source: object) -> LanceDataset:
-    if not isinstance(source, LanceDataset):
-        raise NotSupportedError("only datasets that were opened with lance_nb can be changed")
-    return source
 
 
 def _form_of(args: Mapping[str, Any]) -> EditForm:

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from lance_nb.explorer.stage.card import Card, ProgressReporter
 from lance_nb.explorer.stage.edit_forms import EditForm
 from lance_nb.explorer.stage.staging_area import StagingArea, staging_area_of
-from lance_nb.spark import run, sessions
+from lance_nb.spark import run
 from lance_nb.spark.engine import LocalEngine
 
 _NUMBERS = count()
@@ -52,10 +53,10 @@ def session(monkeypatch: pytest.MonkeyPatch) -> object:
     class Here(LocalEngine):
         name = "spark"
 
-        def __init__(self, spark: object) -> None:
-            assert spark is found
+        def __init__(self, session: object) -> None:
+            assert session is found
 
-    monkeypatch.setattr(sessions, "find_session", lambda *_: found)
+    monkeypatch.setattr(spark, "find_session", lambda *_: found)
     monkeypatch.setattr(run, "find_session", lambda: found)
     monkeypatch.setattr(run, "SparkEngine", Here)
     return found

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer.stage.card import PLANNED, READY, Card, ProgressReporter
@@ -95,10 +96,8 @@ def test_rows_that_lie_here_are_written_here(dataset: LanceDataset, add: Add) ->
 def test_spark_that_cannot_be_had_is_said_before_anything_runs(
     add: Add, area: StagingArea, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lance_nb.spark import sessions
-
-    monkeypatch.setattr(sessions, "why_not", lambda: "there is no Java")
-    monkeypatch.setattr(sessions, "find_session", lambda *_: None)
+    monkeypatch.setattr(spark, "why_not", lambda: "there is no Java")
+    monkeypatch.setattr(spark, "find_session", lambda *_: None)
     with pytest.raises(NotSupportedError, match="there is no Java"):
         add("compact", "spark", target_rows_per_fragment=1000)
     assert area.cards == []
