@@ -178,6 +178,7 @@ mutation: $(VENV)/.stamp-test  ## change expressions of the engine and see wheth
 
 reference: $(VENV)/.stamp-test  ## write the generated pages of notebooks/reference
 	$(PY) -m tests.support.reference_pages
+	$(PY) -m tests.faults report
 
 notebooks: $(VENV)/.stamp-test  ## run all notebooks and save them with their outputs; NOTEBOOKS=03
 	$(PY) -m tests.support.notebooks $(NOTEBOOKS)

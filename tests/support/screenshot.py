@@ -26,6 +26,7 @@ PICTURE = ROOT / "notebooks" / "explorer.webp"
 WIDTH, HEIGHT = 1200, 840
 QUALITY = 82  # of 100
 SHORT_MS, LONG_MS = 900, 2400
+DRAWN_MAP = ".lnb-map-canvas[data-drawn]:not([data-drawn='0'])"
 # Screenshots have no pointer, so one is drawn where the mouse is.
 POINTER = """
 addEventListener("DOMContentLoaded", () => {
@@ -54,12 +55,11 @@ class Film:
         """Add a frame once the page stays the same and nothing is under way."""
         page = self.explorer.page
         busy = self.explorer.root.locator(".lnb-waiting, .lnb-tool-busy").filter(visible=True)
-        expect(busy).to_have_count(0)
         before = b""
-        for _ in range(40):
+        for _ in range(240):
             page.wait_for_timeout(250)
             png = page.screenshot()
-            if png == before:
+            if png == before and busy.count() == 0:
                 break
             before = png
         if self._folder is not None:
@@ -68,11 +68,13 @@ class Film:
         reply = self._session.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
         self.frames.append((base64.b64decode(reply["data"]), duration_ms))
 
-    def click(self, target: Locator, duration_ms: int = LONG_MS) -> None:
-        """Show the pointer on something, click it, and show what comes of it."""
+    def click(self, target: Locator, duration_ms: int = LONG_MS, until: str = "") -> None:
+        """Show the pointer on something, click it, and show the page once it has ``until``."""
         target.hover()
         self.take(SHORT_MS)
         target.click()
+        if until:
+            self.explorer.root.locator(until).first.wait_for()
         self.take(duration_ms)
 
 
@@ -92,7 +94,7 @@ def shoot(folder: Path | None) -> list[tuple[bytes, int]]:
         film.click(explorer.bar(5))
         film.click(root.get_by_role("tab", name="Changes", exact=True))
         film.click(root.get_by_role("tab", name="Pictures", exact=True))
-        film.click(root.get_by_role("tab", name="Map", exact=True))
+        film.click(root.get_by_role("tab", name="Map", exact=True), until=DRAWN_MAP)
         explorer.go("main")
         explorer.tab("Stage")
         root.get_by_role("button", name="read-only").click()
