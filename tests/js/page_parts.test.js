@@ -10,9 +10,11 @@ import {
   h,
   perFrame,
   setAttribute,
+  setBox,
   setText,
   show,
   svg,
+  table,
 } from "../../lance_nb/explorer/js/dom.js";
 import { errorCard } from "../../lance_nb/explorer/js/error_card.js";
 import { fillCell, retire } from "../../lance_nb/explorer/js/grid_cell.js";
@@ -69,6 +71,33 @@ test("elements are made from plain values", () => {
   assert.equal(element.innerHTML, "a<i></i>");
   show(element);
   assert.equal(element.childNodes.length, 0);
+});
+
+test("a tag may name classes, and properties may be left out", () => {
+  const element = h("p.one.two", "text", ["a", h("b")], null, 0);
+  assert.equal(element.outerHTML, '<p class="one two">texta<b></b>0</p>');
+  assert.equal(h("p.one", h("b")).outerHTML, '<p class="one"><b></b></p>');
+  assert.equal(h("p.one", { id: "x" }).outerHTML, '<p id="x" class="one"></p>');
+  assert.equal(h("p", null, "text").outerHTML, "<p>text</p>");
+  assert.equal(svg("g.one").getAttribute("class"), "one");
+});
+
+test("a table has a row of titles", () => {
+  const titled = h("th", { title: "int64" }, "id");
+  assert.equal(
+    table(["", titled], [[h("th"), h("td", "1")]]).outerHTML,
+    '<table class="lnb-table"><thead><tr><th scope="col"></th><th title="int64">id</th></tr>' +
+      "</thead><tbody><tr><th></th><td>1</td></tr></tbody></table>",
+  );
+  assert.equal(table([], [], { class: "other" }).className, "other");
+});
+
+test("a box is set in pixels, as far as it is given", () => {
+  const element = h("i");
+  setBox(element, { left: 1.5, width: 0 });
+  assert.equal(element.style.left, "1.5px");
+  assert.equal(element.style.width, "0px");
+  assert.equal(element.style.top ?? "", "");
 });
 
 test("text and attributes are set only when they change", () => {

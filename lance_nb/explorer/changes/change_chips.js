@@ -12,8 +12,7 @@ let instances = 0;
 /** @param {(level: string) => void} choose @param {string} panel id of what the chips stand for */
 export function changeChips(choose, panel) {
   const uid = `lnb-chips${(instances += 1)}`;
-  const element = h("div", {
-    class: "lnb-chips",
+  const element = h("div.lnb-chips", {
     role: "tablist",
     "aria-label": "levels of the difference",
     on: { keydown: onKey },
@@ -45,9 +44,8 @@ export function changeChips(choose, panel) {
   /** @param {Chip} model @returns {Lnb.Recycled} */
   function chipOf(model) {
     const chip = h(
-      "button",
+      "button.lnb-chip",
       {
-        class: "lnb-chip",
         type: "button",
         role: "tab",
         "aria-selected": "false",
@@ -57,8 +55,8 @@ export function changeChips(choose, panel) {
         "aria-controls": panel,
         on: { click: () => choose(model.id) },
       },
-      h("b", {}, model.label),
-      h("span", {}),
+      h("b", model.label),
+      h("span"),
     );
     element.append(chip);
     return chip;

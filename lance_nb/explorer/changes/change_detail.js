@@ -61,7 +61,7 @@ export async function changeDetail(ctx, { level, pair, kinds, row, place, cells 
 
 /** @param {...Lnb.Child} buttons */
 function acts(...buttons) {
-  return h("p", { class: "lnb-cd-acts" }, buttons);
+  return h("p.lnb-cd-acts", buttons);
 }
 
 /** @param {string} words @param {() => unknown} act */
@@ -75,18 +75,15 @@ function link(words, act) {
  */
 function facts(cells) {
   return h(
-    "dl",
-    { class: "lnb-counts lnb-cd-facts" },
+    "dl.lnb-counts.lnb-cd-facts",
     cells
       .filter((cell) => cell.text && cell.look !== "null" && cell.look !== "empty")
       .map((cell) =>
         h(
           "div",
-          {},
-          h("dt", {}, cell.name),
+          h("dt", cell.name),
           h(
             "dd",
-            {},
             cell.old
               ? [
                   h("del", { dir: "auto" }, cell.old.text),
@@ -102,7 +99,7 @@ function facts(cells) {
 
 /** @param {HTMLElement[]} nodes */
 function tree(nodes) {
-  return h("div", { class: "lnb-tree", role: "tree", "aria-label": "values" }, nodes);
+  return h("div.lnb-tree", { role: "tree", "aria-label": "values" }, nodes);
 }
 
 /**
@@ -121,18 +118,13 @@ function rowView(ctx, pair, row) {
       if (words) {
         const cell = treeNode(node);
         cell.querySelector("pre")?.replaceChildren(...wordParts(words));
-        changed.push(h("div", { class: "lnb-cd-cell lnb-cd-words" }, cell));
+        changed.push(h("div.lnb-cd-cell.lnb-cd-words", cell));
       } else if (old)
         changed.push(
           h(
-            "div",
-            { class: "lnb-cd-cell" },
-            h("div", { class: "lnb-cd-old", title: "was" }, treeNode(old)),
-            h(
-              "div",
-              { class: "lnb-cd-new", title: "is" },
-              treeNode({ ...node, name: "", type: "" }),
-            ),
+            "div.lnb-cd-cell",
+            h("div.lnb-cd-old", { title: "was" }, treeNode(old)),
+            h("div.lnb-cd-new", { title: "is" }, treeNode({ ...node, name: "", type: "" })),
           ),
         );
       else unchanged.push(treeNode(node));
@@ -140,24 +132,21 @@ function rowView(ctx, pair, row) {
   );
   const remaining = changed.length
     ? h(
-        "details",
-        { class: "lnb-section" },
-        h("summary", {}, "unchanged", h("small", {}, String(unchanged.length))),
+        "details.lnb-section",
+        h("summary", "unchanged", h("small", String(unchanged.length))),
         tree(unchanged),
       )
     : tree(unchanged);
   const place = { branch: row.branch, version: row.version };
   return h(
-    "div",
-    { class: "lnb-cd" },
+    "div.lnb-cd",
     h(
       "p",
       { class: `lnb-cd-kind lnb-cd-${words}` },
       h("i", { "aria-hidden": "true" }, sign),
-      h("b", {}, words),
+      h("b", words),
       h(
         "span",
-        {},
         `${row.label}${row.row_id === null ? "" : ` · row id ${row.row_id}`}` +
           ` · fragment ${row.fragment}, offset ${row.offset}`,
       ),
@@ -169,14 +158,10 @@ function rowView(ctx, pair, row) {
         : null,
     ),
     changed.length
-      ? h(
-          "div",
-          { class: "lnb-cd-cells", role: "tree", "aria-label": "values that changed" },
-          changed,
-        )
+      ? h("div.lnb-cd-cells", { role: "tree", "aria-label": "values that changed" }, changed)
       : null,
     remaining,
-    row.hidden ? h("p", { class: "lnb-faint" }, `and ${plural(row.hidden, "more column")}`) : null,
+    row.hidden ? h("p.lnb-faint", `and ${plural(row.hidden, "more column")}`) : null,
   );
 }
 
@@ -196,8 +181,7 @@ function openInRows(ctx, place, row) {
 function transactionView(ctx, place, detail) {
   const go = acts(link(`Go to ${placeLabel(place)}`, () => ctx.travel(place)));
   return h(
-    "div",
-    { class: "lnb-cd" },
+    "div.lnb-cd",
     versionFacts(detail, { schema: false, transaction: true, properties: true }, go),
   );
 }
@@ -208,8 +192,7 @@ function transactionView(ctx, place, detail) {
  */
 function fragmentView(ctx, place, cells, files) {
   return h(
-    "div",
-    { class: "lnb-cd" },
+    "div.lnb-cd",
     facts(cells.slice(1)),
     acts(
       ctx.has("storage")
@@ -218,9 +201,8 @@ function fragmentView(ctx, place, cells, files) {
     ),
     files.length
       ? h(
-          "section",
-          { class: "lnb-cd-files" },
-          h("h4", {}, "Files", h("small", {}, String(files.length))),
+          "section.lnb-cd-files",
+          h("h4", "Files", h("small", String(files.length))),
           files.map(fileLine),
         )
       : null,
@@ -233,13 +215,8 @@ function fileLine(file) {
   return h(
     "div",
     { class: `lnb-cd-file lnb-cd-${words}` },
-    h(
-      "p",
-      {},
-      h("i", { class: "lnb-cd-sign", title: words }, sign),
-      h("b", {}, file.columns || "no columns left"),
-    ),
-    h("small", {}, `${file.size} · format ${file.format}`),
-    h("code", {}, file.path),
+    h("p", h("i.lnb-cd-sign", { title: words }, sign), h("b", file.columns || "no columns left")),
+    h("small", `${file.size} · format ${file.format}`),
+    h("code", file.path),
   );
 }

@@ -99,9 +99,9 @@ export class ChangeGrid {
   /** @type {Map<string, number>} how many cells differ, by column */
   cells = new Map();
   isStopped = false;
-  note = h("div", { class: "lnb-grid-note", hidden: true });
+  note = h("div.lnb-grid-note", { hidden: true });
   status = h("span", { "aria-live": "polite" });
-  bar = h("progress", { class: "lnb-ch-bar", "aria-label": "rows compared", hidden: true });
+  bar = h("progress.lnb-ch-bar", { "aria-label": "rows compared", hidden: true });
 
   /**
    * @param {Lnb.Context} ctx
@@ -132,9 +132,8 @@ export class ChangeGrid {
     });
     this.grid = this.makeGrid();
     this.filters = h(
-      "div",
+      "div.lnb-choices",
       {
-        class: "lnb-choices",
         role: "group",
         "aria-label": "kinds of changes",
         hidden: !FILTERED.includes(level),
@@ -147,12 +146,10 @@ export class ChangeGrid {
       ),
     );
     this.element = h(
-      "div",
-      { class: "lnb-ch-level" },
-      h("div", { class: "lnb-grid-place" }, this.grid.element, this.note),
+      "div.lnb-ch-level",
+      h("div.lnb-grid-place", this.grid.element, this.note),
       h(
-        "div",
-        { class: "lnb-grid-foot lnb-ch-foot" },
+        "div.lnb-grid-foot.lnb-ch-foot",
         this.filters,
         this.status,
         this.bar,
@@ -171,7 +168,7 @@ export class ChangeGrid {
       store: this.store,
       titles: {
         corner: { text: "", label: "kind of change" },
-        parts: () => h("span", { class: "lnb-sheet-sub" }, h("small"), h("em")),
+        parts: () => h("span.lnb-sheet-sub", h("small"), h("em")),
         draw: (cell, index) => {
           const number = this.isRows ? this.cells.get(this.nameOf(index)) : undefined;
           const words = number === undefined ? "" : `~ ${count(number)}`;
@@ -300,9 +297,9 @@ export class ChangeGrid {
     if (this.numRows) return null;
     if (this.isStopped) {
       const go = button("Continue", () => this.begin(), { class: "lnb-link" });
-      return h("p", { class: "lnb-empty" }, "Stopped. ", go);
+      return h("p.lnb-empty", "Stopped. ", go);
     }
-    return this.store.count ? h("p", { class: "lnb-empty" }, this.emptyWords()) : null;
+    return this.store.count ? h("p.lnb-empty", this.emptyWords()) : null;
   }
 
   /** @param {Lnb.Json} counts */
@@ -418,7 +415,7 @@ function fillChange(cell, value, column) {
   if (!value?.old) return fillCell(cell, value, column);
   const words = value.spark ? null : wordDiff(value.old.text, value.text);
   if (words) {
-    cell.replaceChildren(h("span", { class: "lnb-words" }, wordParts(words, AROUND)));
+    cell.replaceChildren(h("span.lnb-words", wordParts(words, AROUND)));
     return { filled: true, look: "lnb-look-changed" };
   }
   /** @param {"del" | "ins"} tag @param {Lnb.Cell} value */

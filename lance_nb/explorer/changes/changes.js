@@ -14,347 +14,376 @@ import { driftCards } from "./drift_cards.js";
 const HONESTY = { id: ["✓", "sure"], key: ["✓", "sure"], address: ["≈", "weak"] };
 /** @typedef {import("./change_chips.js").Chip} Chip */
 
+/**
+ * @typedef {{element: HTMLElement, begin: (all?: boolean) => void, stop: () => void,
+ *   lines?: Lnb.CodeLines}} LevelView
+ */
+
 let instances = 0;
 
-/** @param {HTMLElement} el @param {Lnb.Context} ctx */
-export function mountChanges(el, ctx) {
-  const uid = `lnb-changes${(instances += 1)}`;
-  const ends = h("span", { class: "lnb-ch-ends" });
-  const fork = h("span", { class: "lnb-ch-fork" });
-  const swap = button("⇄", swapEnds, { title: "swap A and B", "aria-label": "swap A and B" });
-  const other = refPicker(
-    { ...ctx, travel: (to) => compareWith(/** @type {{ref: string}} */ (to)) },
-    { hint: "compare with…", label: "compare with a version, tag or branch" },
-  );
-  const badge = h("span", { class: "lnb-ch-badge" });
-  const reason = h("p", { class: "lnb-ch-reason", hidden: true });
-  const picker = keyPicker(ctx, { choose: setKey, of: () => ctx.range.get().b });
-  const chips = changeChips(choose, `${uid}-level`);
-  const place = h("div", { class: "lnb-ch-place", role: "tabpanel", id: `${uid}-level` });
-  const note = h("div", { class: "lnb-ch-said" });
-  const head = h(
-    "div",
-    { class: "lnb-ch-head" },
-    h(
-      "div",
-      { class: "lnb-ch-line" },
-      ends,
-      swap,
-      other,
-      fork,
-      h("span", { class: "lnb-ch-by" }, badge, picker.toggle),
-    ),
-    reason,
-    picker.element,
-  );
-  el.append(h("div", { class: "lnb-changes" }, head, chips.element, note, place));
+class Changes {
+  uid = `lnb-changes${(instances += 1)}`;
+  /** @type {Lnb.Json} */
+  counts = null;
+  /** @type {{key: string, counts: Lnb.Json} | null} numbers that came with a typed ref */
+  ready = null;
+  shownKey = ""; // of the range that is shown
+  /** @type {string | null} of the range over which a handle is dragged */
+  draggedKey = null;
+  /** @type {string | null} */
+  level = null;
+  /** @type {string | null} the level that a person wants to see */
+  chosen = null;
+  /** @type {Map<string, LevelView>} */
+  views = new Map();
+  /** @type {Set<string>} */
+  begun = new Set();
+  isVisible = true;
+  /** @type {Lnb.Json} rows that were counted one by one */
+  exact = null;
+  ends = h("span.lnb-ch-ends");
+  fork = h("span.lnb-ch-fork");
+  swap = button("⇄", () => this.swapEnds(), {
+    title: "swap A and B",
+    "aria-label": "swap A and B",
+  });
+  badge = h("span.lnb-ch-badge");
+  reason = h("p.lnb-ch-reason", { hidden: true });
+  chips = changeChips((level) => this.choose(level), `${this.uid}-level`);
+  place = h("div.lnb-ch-place", { role: "tabpanel", id: `${this.uid}-level` });
+  note = h("div.lnb-ch-said");
 
-  const compared = ctx.screen().compare ?? null; // what a view by itself was asked to compare
-  if (compared?.a) ctx.range.set({ a: compared.a }, {});
-  /**
-   * @typedef {{element: HTMLElement, begin: (all?: boolean) => void, stop: () => void,
-   *   lines?: Lnb.CodeLines}} LevelView
-   * @type {{key: string[] | null, counts: Lnb.Json, ready: {key: string, counts: Lnb.Json} | null,
-   *   shown: string, level: string | null, chosen: string | null, views: Map<string, LevelView>,
-   *   begun: Set<string>, visible: boolean, exact: Lnb.Json, dragged: string | null}}
-   */
-  const state = {
-    key: compared?.key ?? null,
-    counts: null,
-    ready: null,
-    shown: "",
-    level: null,
-    chosen: null,
-    views: new Map(),
-    begun: new Set(),
-    visible: true,
-    exact: null,
-    dragged: null,
-  };
-  ctx.describe("changes", () => ({ ...pair(), level: state.level }));
-  const request = ctx.kernel.line();
-  const numbers = dragCounts(ctx, (counts) => paintCounts(counts));
-  ctx.onClose(ctx.range.on((range, { dragging }) => (dragging ? scrub(range) : load())));
+  /** @param {HTMLElement} el @param {Lnb.Context} ctx */
+  constructor(el, ctx) {
+    this.ctx = ctx;
+    this.request = ctx.kernel.line();
+    this.numbers = dragCounts(ctx, (counts) => this.paintCounts(counts));
+    const compared = ctx.screen().compare ?? null; // what a view by itself was asked to compare
+    /** @type {string[] | null} */
+    this.key = compared?.key ?? null;
+    if (compared?.a) ctx.range.set({ a: compared.a }, {});
+    const travel = (/** @type {object} */ target) =>
+      this.compareWith(/** @type {{ref: string}} */ (target));
+    const other = refPicker(
+      { ...ctx, travel },
+      { hint: "compare with…", label: "compare with a version, tag or branch" },
+    );
+    const picker = keyPicker(ctx, {
+      choose: (key) => this.setKey(key),
+      of: () => ctx.range.get().b,
+    });
+    this.head = h(
+      "div.lnb-ch-head",
+      h(
+        "div.lnb-ch-line",
+        this.ends,
+        this.swap,
+        other,
+        this.fork,
+        h("span.lnb-ch-by", this.badge, picker.toggle),
+      ),
+      this.reason,
+      picker.element,
+    );
+    el.append(h("div.lnb-changes", this.head, this.chips.element, this.note, this.place));
+    ctx.describe("changes", () => ({ ...this.pair(), level: this.level }));
+    this.follow();
+  }
 
-  ctx.onClose(
-    ctx.range.onReach((end) => {
-      if (state.visible && state.counts && ctx.range.get().a && ctx.kernel.state === "live")
-        numbers.soon(pair(), end);
-    }),
-  );
+  /** Load anew when the range, the screen or the kernel is another. */
+  follow() {
+    const { kernel, range } = this.ctx;
+    this.ctx.onClose(range.on((ends, { dragging }) => (dragging ? this.scrub(ends) : this.load())));
+    this.ctx.onClose(
+      range.onReach((end) => {
+        if (this.isVisible && this.counts && range.get().a && kernel.state === "live")
+          this.numbers.soon(this.pair(), end);
+      }),
+    );
+    this.ctx.onScreen(() => this.load(), ["card"]);
+    let before = kernel.state;
+    this.ctx.onClose(
+      kernel.onState((state) => {
+        if (state === "connecting") return;
+        // A kernel that was not away answers what was requested before.
+        const isAnswering = state === "live" && before !== "static";
+        before = state;
+        if (!this.counts && !isAnswering) this.shownKey = "";
+        this.load();
+      }),
+    );
+  }
+
+  /** Come from elsewhere: to a range of versions.
+   * @param {{a?: Lnb.Place | null, b?: Lnb.Place, level?: string}} target */
+  open({ a, b, level }) {
+    if (level) this.chosen = level;
+    if (a !== undefined || b) this.ctx.range.set({ a, b });
+  }
+
+  shown() {
+    this.isVisible = true;
+    this.load();
+  }
+
+  hidden() {
+    this.isVisible = false;
+  }
 
   /** @returns {Lnb.Pair} where A is known */
-  const pair = () => {
-    const { a, b } = ctx.range.get();
-    return { a: /** @type {Lnb.Place} */ (a), b, key: state.key };
-  };
+  pair() {
+    const { a, b } = this.ctx.range.get();
+    return { a: /** @type {Lnb.Place} */ (a), b, key: this.key };
+  }
 
   /**
    * While a handle is dragged the numbers follow; the level waits until it is dropped.
    * @param {Lnb.Range} range
    */
-  function scrub({ a, b }) {
-    if (!state.visible || !a || ctx.kernel.state === "static") return;
-    paintEnds(a, b);
-    place.classList.add("lnb-ch-stale");
-    state.dragged = JSON.stringify({ a, b, key: state.key });
-    numbers.at({ a, b, key: state.key });
+  scrub({ a, b }) {
+    if (!this.isVisible || !a || this.ctx.kernel.state === "static") return;
+    const pair = { a, b, key: this.key };
+    this.paintEnds(a, b);
+    this.place.classList.add("lnb-ch-stale");
+    this.draggedKey = JSON.stringify(pair);
+    this.numbers.at(pair);
   }
 
-  function load() {
-    numbers.stop();
-    state.dragged = null;
-    const range = pair();
-    const key = JSON.stringify(range);
-    if (!state.visible || key === state.shown) return place.classList.remove("lnb-ch-stale");
-    state.shown = key;
-    paintEnds(range.a, range.b);
-    if (ctx.kernel.state === "static")
-      return say("Changes are read by the kernel. Run the cell to see them.");
-    if (!range.a)
-      return say(
-        `${placeLabel(range.b)} is the first version: there is nothing before it to compare with.`,
+  load() {
+    this.numbers.stop();
+    this.draggedKey = null;
+    const pair = this.pair();
+    const { a, b } = pair;
+    const key = JSON.stringify(pair);
+    if (!this.isVisible || key === this.shownKey)
+      return this.place.classList.remove("lnb-ch-stale");
+    this.shownKey = key;
+    this.paintEnds(a, b);
+    if (this.ctx.kernel.state === "static")
+      return this.say("Changes are read by the kernel. Run the cell to see them.");
+    if (!a)
+      return this.say(
+        `${placeLabel(b)} is the first version: there is nothing before it to compare with.`,
         "Go to a later version, or drag handle A on the timeline to another branch.",
       );
-    if (samePlace(range.a, range.b))
-      return say(
-        `A and B are the same version, ${placeLabel(range.b)}.`,
+    if (samePlace(a, b))
+      return this.say(
+        `A and B are the same version, ${placeLabel(b)}.`,
         "Drag one of the handles on the timeline, or press [ and ] to move A.",
       );
-    /** @param {{result: Lnb.Json}} answer */
-    const take = ({ result }) => {
-      if (key !== state.shown) return;
-      state.exact = null;
-      state.begun.clear();
-      for (const view of state.views.values()) view.stop();
-      paintCounts(result);
-      calm();
-      if (result.empty)
-        say(
-          `No difference between ${result.a} and ${result.b}: ` +
-            "the same rows, columns, files and settings.",
-          "",
-          true,
-        );
-      else open(state.chosen ?? firstLevel(result));
-    };
-    const { ready } = state;
-    state.ready = null; // numbers that came with a typed ref are for this once
-    if (ready?.key === key) return take({ result: ready.counts });
-    request("changes.counts", range, take, (error) => {
-      state.counts = null;
-      say(""); // what is shown is not what is asked for
-      show(note, ctx.problem(error));
+    const { ready } = this;
+    this.ready = null; // its numbers are for this once
+    if (ready?.key === key) return this.take(ready.counts);
+    /** @type {Lnb.Done} */
+    const done = ({ result }) => key === this.shownKey && this.take(result);
+    this.request("changes.counts", pair, done, (error) => {
+      this.counts = null;
+      this.showProblem(error); // what is shown is not what is asked for
     });
-    return undefined;
   }
 
-  /** The first level in which something differs. */
-  const firstLevel = (/** @type {{chips: Chip[]}} */ { chips: models }) =>
-    models.find(
-      (chip) =>
-        chip.id !== "transactions" && (chip.added || chip.removed || chip.changed || chip.note),
-    )?.id ?? "transactions";
+  /** Show the numbers of other versions, and what differs. @param {Lnb.Json} counts */
+  take(counts) {
+    this.exact = null;
+    this.begun.clear();
+    for (const view of this.views.values()) view.stop();
+    this.paintCounts(counts);
+    this.calm();
+    const { a, b, empty, chips } = counts;
+    if (empty)
+      this.say(
+        `No difference between ${a} and ${b}: the same rows, columns, files and settings.`,
+        "",
+        true,
+      );
+    else this.openLevel(this.chosen ?? firstLevel(chips));
+  }
 
-  function calm() {
-    place.classList.remove("lnb-ch-stale");
-    place.hidden = false;
-    show(note);
+  /** @param {unknown} error */
+  showProblem(error) {
+    this.say("");
+    show(this.note, this.ctx.problem(error));
+  }
+
+  calm() {
+    this.place.classList.remove("lnb-ch-stale");
+    this.place.hidden = false;
+    show(this.note);
   }
 
   /**
    * A state in which there are no levels to look at; `some` leaves the chips.
    * @param {string} words
    */
-  function say(words, hint = "", some = false) {
-    calm();
-    place.hidden = true;
-    head.classList.toggle("lnb-ch-quiet", !some);
-    chips.element.hidden = !some;
-    if (some) chips.choose(null);
-    if (words)
-      show(
-        note,
-        h("p", { class: "lnb-empty" }, h("b", {}, words), hint ? h("span", {}, hint) : null),
-      );
-    ctx.code(null);
+  say(words, hint = "", some = false) {
+    this.calm();
+    this.place.hidden = true;
+    this.head.classList.toggle("lnb-ch-quiet", !some);
+    this.chips.element.hidden = !some;
+    if (some) this.chips.choose(null);
+    const advice = hint ? h("span", hint) : null;
+    if (words) show(this.note, h("p.lnb-empty", h("b", words), advice));
+    this.ctx.code(null);
   }
 
   /** @param {Lnb.Place | null} a @param {Lnb.Place} b */
-  function paintEnds(a, b) {
-    show(ends, end("A", a), h("i", { "aria-hidden": "true" }, "→"), end("B", b));
-    swap.disabled = !a || samePlace(a, b);
-  }
-
-  /** @param {string} name @param {Lnb.Place | null} placeWords */
-  function end(name, placeWords) {
-    return h(
-      "span",
-      { class: `lnb-ch-end lnb-ch-end-${name.toLowerCase()}` },
-      h("b", { "aria-hidden": "true" }, name),
-      h("span", {}, placeWords ? placeLabel(placeWords) : "–"),
-    );
+  paintEnds(a, b) {
+    show(this.ends, endLabel("A", a), h("i", { "aria-hidden": "true" }, "→"), endLabel("B", b));
+    this.swap.disabled = !a || samePlace(a, b);
   }
 
   /**
    * What was counted row by row is of the versions shown, not of those a handle is dragged over.
    */
-  function paintChips() {
-    const { counts, exact, dragged, shown } = state;
-    const models =
-      exact && (!dragged || dragged === shown) ? exactly(counts.chips, exact) : counts.chips;
-    chips.paint(models);
-    const { a, b } = pair();
+  paintChips() {
+    const { counts, exact, draggedKey } = this;
+    const isExact = exact && (!draggedKey || draggedKey === this.shownKey);
+    const models = isExact ? exactly(counts.chips, exact) : counts.chips;
+    this.chips.paint(models);
+    const { a, b } = this.pair();
     const rows = models.find((/** @type {Chip} */ chip) => chip.id === "rows");
     if (rows && placeLabel(a) === counts.a && placeLabel(b) === counts.b)
-      ctx.range.compare(a, b, rows);
+      this.ctx.range.compare(a, b, rows);
   }
 
   /** @param {Lnb.Json} counts */
-  function paintCounts(counts) {
-    state.counts = counts;
-    head.classList.remove("lnb-ch-quiet");
-    chips.element.hidden = false;
-    paintChips();
-    const [sign, look] = HONESTY[counts.identity.kind];
-    badge.className = `lnb-ch-badge lnb-ch-${look}`;
-    badge.title = counts.identity.reason;
-    show(badge, h("i", { "aria-hidden": "true" }, sign), ` by ${counts.identity.label}`);
-    reason.textContent = counts.identity.reason;
-    reason.hidden =
-      counts.identity.kind !== "address" ||
-      !counts.chips.some(
-        (/** @type {Chip} */ chip) => chip.id === "rows" && (chip.bound || chip.note),
-      );
-    paintFork(counts.fork);
+  paintCounts(counts) {
+    this.counts = counts;
+    this.head.classList.remove("lnb-ch-quiet");
+    this.chips.element.hidden = false;
+    this.paintChips();
+    const { kind, label, reason } = counts.identity;
+    const [sign, look] = HONESTY[kind];
+    this.badge.className = `lnb-ch-badge lnb-ch-${look}`;
+    this.badge.title = this.reason.textContent = reason;
+    show(this.badge, h("i", { "aria-hidden": "true" }, sign), ` by ${label}`);
+    const rows = counts.chips.find((/** @type {Chip} */ chip) => chip.id === "rows");
+    this.reason.hidden = kind !== "address" || !(rows?.bound || rows?.note);
+    this.paintFork(counts.fork);
   }
 
   /** Two sides of a fork: where they parted, and what happened on each. @param {Lnb.Json} parted */
-  function paintFork(parted) {
-    fork.hidden = !parted;
+  paintFork(parted) {
+    this.fork.hidden = !parted;
     if (!parted) return;
-    if (parted.version === null) return show(fork, "no common history");
-    const since = button(
-      "since the fork",
-      () => ctx.range.set({ a: { branch: parted.branch, version: parted.version } }),
-      { class: "lnb-link", title: "Compare B with the merge base" },
-    );
+    if (parted.version === null) return show(this.fork, "no common history");
+    const { branch, version, label, a_side: numA, b_side: numB } = parted;
+    const compare = () => this.ctx.range.set({ a: { branch, version } });
+    const look = { class: "lnb-link", title: "Compare B with the merge base" };
     show(
-      fork,
+      this.fork,
       h("i", { "aria-hidden": "true" }, "↳"),
-      ` parted at ${parted.label}: A +${parted.a_side}, B +${parted.b_side} · `,
-      since,
+      ` parted at ${label}: A +${numA}, B +${numB} · `,
+      button("since the fork", compare, look),
     );
   }
 
   /** A typed ref becomes A; the numbers come with what it names. @param {{ref: string}} to */
-  async function compareWith({ ref }) {
+  async compareWith({ ref }) {
     try {
-      const { b, key } = pair();
-      const {
-        result: { place: a, counts },
-      } = await ctx.kernel.ask("changes.place", { ref, b, key });
-      state.ready = counts && { key: JSON.stringify({ a, b, key }), counts };
-      atOnce(() => ctx.range.set({ a }));
+      const { b, key } = this.pair();
+      const { result } = await this.ctx.kernel.ask("changes.place", { ref, b, key });
+      const { place: a, counts } = result;
+      this.ready = counts && { key: JSON.stringify({ a, b, key }), counts };
+      atOnce(() => this.ctx.range.set({ a }));
     } catch (error) {
-      state.shown = "";
-      say("");
-      show(note, ctx.problem(error));
+      this.shownKey = "";
+      this.showProblem(error);
     }
   }
 
-  function swapEnds() {
-    const { a, b } = ctx.range.get();
-    if (a) ctx.range.set({ a: b, b: a });
+  swapEnds() {
+    const { a, b } = this.ctx.range.get();
+    if (a) this.ctx.range.set({ a: b, b: a });
   }
 
   /** @param {string[] | null} key */
-  function setKey(key) {
-    state.key = key;
-    state.shown = "";
-    load();
+  setKey(key) {
+    this.key = key;
+    this.shownKey = "";
+    this.load();
   }
 
   /** A person wants this level, also of other versions. @param {string} level */
-  function choose(level) {
-    state.chosen = level;
-    open(level);
+  choose(level) {
+    this.chosen = level;
+    this.openLevel(level);
   }
 
   /** @param {string} level */
-  function open(level) {
-    if (!state.counts) return;
-    state.level = level;
-    calm();
-    chips.choose(level);
-    const view = state.views.get(level) ?? viewOf(level);
-    for (const [name, view] of state.views) view.element.hidden = name !== level;
-    place.setAttribute("aria-labelledby", chips.idOf(level));
-    if (state.begun.has(level)) return ctx.code(view.lines ?? null);
-    state.begun.add(level);
-    return view.begin();
+  openLevel(level) {
+    if (!this.counts) return;
+    this.level = level;
+    this.calm();
+    this.chips.choose(level);
+    const view = this.views.get(level) ?? this.viewOf(level);
+    for (const [name, { element }] of this.views) element.hidden = name !== level;
+    this.place.setAttribute("aria-labelledby", this.chips.idOf(level));
+    if (this.begun.has(level)) return this.ctx.code(view.lines ?? null);
+    this.begun.add(level);
+    view.begin();
   }
 
   /** @param {string} level @returns {LevelView} */
-  function viewOf(level) {
+  viewOf(level) {
+    const link = {
+      pair: () => this.pair(),
+      /** @param {string} python @param {string} magic */
+      code: (python, magic) => this.setCode(python, magic),
+    };
     const view =
       level === "drift"
-        ? driftCards(ctx, { pair, names: () => [state.counts.a, state.counts.b], code: setCode })
-        : new ChangeGrid(ctx, {
+        ? driftCards(this.ctx, { ...link, names: () => [this.counts.a, this.counts.b] })
+        : new ChangeGrid(this.ctx, {
+            ...link,
             level,
-            pair,
-            counts: () => state.counts,
-            rowsCounted,
-            code: setCode,
+            counts: () => this.counts,
+            rowsCounted: (result) => this.rowsCounted(result),
           });
-    state.views.set(level, view);
-    place.append(view.element);
+    this.views.set(level, view);
+    this.place.append(view.element);
     return view;
   }
 
   /** The rows were counted: the chip tells exact numbers. @param {Lnb.Json} result */
-  function rowsCounted(result) {
+  rowsCounted(result) {
     if (!result.is_finished) return;
-    state.exact = result;
-    paintChips();
+    this.exact = result;
+    this.paintChips();
   }
 
   /** @param {string} python @param {string} magic */
-  function setCode(python, magic) {
-    const { code } = state.counts;
+  setCode(python, magic) {
+    const { code } = this.counts;
     const lines = { python: `${code.python}${python}`, magic: `${code.magic}${magic}` };
-    const view = state.views.get(state.level ?? "");
+    const view = this.views.get(this.level ?? "");
     if (view) view.lines = lines;
-    ctx.code(lines);
+    this.ctx.code(lines);
   }
+}
 
-  ctx.onScreen(() => load(), ["card"]);
-  let before = ctx.kernel.state;
-  ctx.onClose(
-    ctx.kernel.onState((now) => {
-      if (now === "connecting") return;
-      // A kernel that was not away answers what was requested before.
-      const isAnswering = now === "live" && before !== "static";
-      before = now;
-      if (!state.counts && !isAnswering) state.shown = "";
-      load();
-    }),
+/** The first level in which something differs. @param {Chip[]} chips */
+function firstLevel(chips) {
+  const level = chips.find(
+    ({ id, added, removed, changed, note }) =>
+      id !== "transactions" && (added || removed || changed || note),
   );
-  return {
-    /** Come from elsewhere: to a range of versions. */
-    /** @param {{a?: Lnb.Place | null, b?: Lnb.Place, level?: string}} target */
-    open({ a, b, level }) {
-      if (level) state.chosen = level;
-      if (a !== undefined || b) ctx.range.set({ a, b });
-    },
-    shown() {
-      state.visible = true;
-      load();
-    },
-    hidden() {
-      state.visible = false;
-    },
-  };
+  return level?.id ?? "transactions";
+}
+
+/** @param {string} name @param {Lnb.Place | null} place */
+function endLabel(name, place) {
+  return h(
+    "span",
+    { class: `lnb-ch-end lnb-ch-end-${name.toLowerCase()}` },
+    h("b", { "aria-hidden": "true" }, name),
+    h("span", place ? placeLabel(place) : "–"),
+  );
+}
+
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
+export function mountChanges(el, ctx) {
+  return new Changes(el, ctx);
 }
 
 export default widget(mountChanges, "what changed");

@@ -21,32 +21,23 @@ const SOME = 0.1;
  *   code: (python: string, magic: string) => void}} of `names`: labels of A and B
  */
 export function driftCards(ctx, { pair, names, code }) {
-  const cards = h("div", { class: "lnb-dr-cards" });
+  const cards = h("div.lnb-dr-cards");
   const status = h("span", { "aria-live": "polite" });
-  const problem = h("div", {});
+  const problem = h("div");
   const stop = link("Stop", () => running?.cancel());
   const more = link("Compare more columns", () => load());
   const exact = link("Use all rows", () => begin(true));
   const element = h(
-    "div",
-    { class: "lnb-ch-level" },
+    "div.lnb-ch-level",
     h(
-      "div",
-      { class: "lnb-dr", tabindex: "0", role: "region", "aria-label": "drift of the columns" },
+      "div.lnb-dr",
+      { tabindex: "0", role: "region", "aria-label": "drift of the columns" },
       problem,
       cards,
     ),
     h(
-      "div",
-      { class: "lnb-grid-foot lnb-ch-foot" },
-      h(
-        "span",
-        { class: "lnb-dr-legend" },
-        h("i", { class: "lnb-dr-a" }),
-        h("span", {}),
-        h("i", { class: "lnb-dr-b" }),
-        h("span", {}),
-      ),
+      "div.lnb-grid-foot.lnb-ch-foot",
+      h("span.lnb-dr-legend", h("i.lnb-dr-a"), h("span"), h("i.lnb-dr-b"), h("span")),
       status,
       stop,
       more,
@@ -133,7 +124,7 @@ export function driftCards(ctx, { pair, names, code }) {
     const most = Math.max(...state.found.map((column) => column.after.sampled), 0);
     status.textContent = `${looked}, ${sampled ? `a sample of ${count(most)} rows` : "all rows"}`;
     if (state.total === 0)
-      show(cards, h("p", { class: "lnb-empty" }, "The two versions have no column in common."));
+      show(cards, h("p.lnb-empty", "The two versions have no column in common."));
   }
 
   function paint() {
@@ -168,13 +159,11 @@ function card(column) {
     );
   });
   return h(
-    "article",
-    { class: "lnb-dr-card" },
+    "article.lnb-dr-card",
     h(
       "header",
-      {},
       h("b", { title: column.name }, column.name),
-      h("small", {}, column.type),
+      h("small", column.type),
       method[1]
         ? h(
             "span",
@@ -189,8 +178,8 @@ function card(column) {
     ),
     column.before.bars.length || column.after.bars.length
       ? histograms(column)
-      : h("p", { class: "lnb-dr-none" }, "No histogram for this type"),
-    h("table", { class: "lnb-dr-facts" }, h("tbody", {}, facts)),
+      : h("p.lnb-dr-none", "No histogram for this type"),
+    h("table.lnb-dr-facts", h("tbody", facts)),
   );
 }
 
@@ -201,20 +190,14 @@ function histograms(column) {
     /** @param {string} name @param {number} index */
     const line = (name, index) =>
       h(
-        "div",
-        { class: "lnb-dr-text" },
+        "div.lnb-dr-text",
         h("span", { title: name }, name),
-        h(
-          "span",
-          { class: "lnb-dr-bars" },
-          bar("a", before.bars[index]),
-          bar("b", after.bars[index]),
-        ),
+        h("span.lnb-dr-bars", bar("a", before.bars[index]), bar("b", after.bars[index])),
       );
     const shown = labels.slice(0, 4).map(line);
     return h(
-      "div",
-      { class: "lnb-dr-texts", role: "img", "aria-label": `commonest values of ${column.name}` },
+      "div.lnb-dr-texts",
+      { role: "img", "aria-label": `commonest values of ${column.name}` },
       shown,
     );
   }
@@ -237,9 +220,8 @@ function histograms(column) {
     )
     .join("");
   return svg(
-    "svg",
+    "svg.lnb-dr-picture",
     {
-      class: "lnb-dr-picture",
       viewBox: "0 0 200 49",
       preserveAspectRatio: "none",
       role: "img",

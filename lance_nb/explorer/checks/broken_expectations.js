@@ -9,47 +9,40 @@ export function brokenExpectations(outcomes) {
   const { checking, count, problem, broken, more, closed, off } = outcomes;
   const all = plural(count, "expectation");
   if (checking)
-    return count
-      ? h("p", { class: "lnb-sg-checking lnb-faint", role: "status" }, `… Checking ${all}`)
-      : null;
-  if (problem)
-    return h("p", { class: "lnb-sg-checking" }, `? Expectations could not be checked: ${problem}`);
-  if (!broken.length) return h("p", { class: "lnb-sg-calm" }, `✓ Breaks none of ${all}`);
+    return count ? h("p.lnb-sg-checking.lnb-faint", { role: "status" }, `… Checking ${all}`) : null;
+  if (problem) return h("p.lnb-sg-checking", `? Expectations could not be checked: ${problem}`);
+  if (!broken.length) return h("p.lnb-sg-calm", `✓ Breaks none of ${all}`);
   const number = broken.length + more;
   return h(
     "section",
     { class: `lnb-sg-broken${closed ? " lnb-sg-refused" : ""}`, "aria-label": "expectations" },
     h(
       "p",
-      {},
-      h("b", {}, `✗ Would break ${plural(number, "expectation")}`),
+      h("b", `✗ Would break ${plural(number, "expectation")}`),
       closed
         ? ": the gate is closed, so a commit is refused. Change what is staged, or open the gate: "
         : ". The gate is open, so a commit is possible.",
-      closed ? h("code", {}, off.python) : null,
+      closed ? h("code", off.python) : null,
     ),
     h(
       "ul",
-      {},
       broken.map((/** @type {Lnb.Json} */ outcome) =>
         h(
           "li",
-          {},
-          h("b", {}, outcome.name),
+          h("b", outcome.name),
           " ",
-          h("code", {}, outcome.statement),
-          h("small", {}, ` ${outcome.detail}`),
+          h("code", outcome.statement),
+          h("small", ` ${outcome.detail}`),
           outcome.sample
             ? sampleTable({ label: "rows that fail", sign: "✗", ...outcome.sample })
             : null,
         ),
       ),
     ),
-    more ? h("p", { class: "lnb-faint" }, `and ${more} more`) : null,
+    more ? h("p.lnb-faint", `and ${more} more`) : null,
     closed
       ? h(
-          "p",
-          { class: "lnb-faint" },
+          "p.lnb-faint",
           "The gate binds this tab and ds.stage(). Other writers, such as pylance and Spark, are " +
             "not bound by it.",
         )

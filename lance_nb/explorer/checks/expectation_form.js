@@ -30,9 +30,9 @@ let instances = 0;
 
 export class ExpectationForm {
   columns = h("datalist", { id: `lnb-ex${(instances += 1)}-columns` });
-  boxes = h("span", { class: "lnb-ex-boxes" });
-  note = h("p", { class: "lnb-ex-told", "aria-live": "polite" });
-  acts = h("span", {});
+  boxes = h("span.lnb-ex-boxes");
+  note = h("p.lnb-ex-told", { "aria-live": "polite" });
+  acts = h("span");
   /** @type {Map<string, HTMLInputElement>} */
   inputs = new Map();
 
@@ -47,9 +47,8 @@ export class ExpectationForm {
     this.add = add;
     this.request = ctx.kernel.line();
     this.kind = h(
-      "select",
+      "select.lnb-input",
       {
-        class: "lnb-input",
         "aria-label": "kind of expectation",
         on: { change: () => this.showBoxes(), keydown: (event) => event.stopPropagation() },
       },
@@ -57,9 +56,9 @@ export class ExpectationForm {
     );
     this.name = this.box("name", "name (optional)", "");
     this.element = h(
-      "div",
-      { class: "lnb-ex-form", role: "group", "aria-label": "new expectation" },
-      h("span", {}, "Expect"),
+      "div.lnb-ex-form",
+      { role: "group", "aria-label": "new expectation" },
+      h("span", "Expect"),
       this.kind,
       this.boxes,
       this.name,

@@ -25,7 +25,7 @@ const CLOSED = "The gate is closed: the Stage tab refuses a commit that breaks a
 const isFailure = (outcome) => outcome.status === "fail";
 
 /** @param {Lnb.Child} text */
-const note = (text) => h("li", { class: "lnb-faint" }, text);
+const note = (text) => h("li.lnb-faint", text);
 
 class Expectations {
   /** @type {Lnb.Json} */
@@ -36,11 +36,11 @@ class Expectations {
   loads = 0;
   /** @type {number | null} a failing version that was asked for before the state was loaded */
   failingVersion = null;
-  head = h("div", { class: "lnb-ex-head" });
-  progress = h("div", { class: "lnb-ex-progress" });
-  status = h("p", { class: "lnb-ex-status", role: "status" });
-  list = h("ul", { class: "lnb-ex-list", "aria-label": "expectations" });
-  out = h("div", { class: "lnb-ex-out" });
+  head = h("div.lnb-ex-head");
+  progress = h("div.lnb-ex-progress");
+  status = h("p.lnb-ex-status", { role: "status" });
+  list = h("ul.lnb-ex-list", { "aria-label": "expectations" });
+  out = h("div.lnb-ex-out");
 
   /** @param {HTMLElement} el @param {Lnb.Context} ctx */
   constructor(el, ctx) {
@@ -51,9 +51,9 @@ class Expectations {
     );
     el.append(
       h(
-        "div",
-        { class: "lnb-ex", tabindex: "0", role: "region", "aria-label": "checks" },
-        ctx.writes ? null : h("p", {}, lockButton(ctx)),
+        "div.lnb-ex",
+        { tabindex: "0", role: "region", "aria-label": "checks" },
+        ctx.writes ? null : h("p", lockButton(ctx)),
         this.head,
         this.progress,
         this.status,
@@ -131,7 +131,6 @@ class Expectations {
       this.head,
       h(
         "strong",
-        {},
         this.result?.sentence ?? (total ? plural(total, "expectation") : "No expectations"),
       ),
       total > 0 &&
@@ -139,8 +138,8 @@ class Expectations {
           title: "Evaluate the expectations at the version shown",
         }),
       h(
-        "span",
-        { class: "lnb-ex-gate", title: NOT_BOUND },
+        "span.lnb-ex-gate",
+        { title: NOT_BOUND },
         `gate of staging: ${gate ? "closed" : "open"} `,
         (total || gate) && this.guard.button(gate ? "Open the gate" : "Close the gate", setGate),
       ),
@@ -162,11 +161,10 @@ class Expectations {
   /** A line for what the configuration holds and nobody can read. @param {Lnb.Json} problem */
   damagedLine({ label, problem, name }) {
     return h(
-      "li",
-      { class: "lnb-ex-one lnb-ex-unknown" },
+      "li.lnb-ex-one.lnb-ex-unknown",
       h("i", { "aria-hidden": "true" }, "?"),
-      h("b", {}, label),
-      h("span", { class: "lnb-ex-detail" }, problem),
+      h("b", label),
+      h("span.lnb-ex-detail", problem),
       this.removeButton(name),
     );
   }
@@ -182,10 +180,10 @@ class Expectations {
       "li",
       { class: `lnb-ex-one lnb-ex-${status}`, "data-name": name },
       h("i", { "aria-hidden": "true" }, SIGNS[status] ?? "·"),
-      h("b", {}, name),
-      h("code", {}, statement),
-      h("span", { class: "lnb-offscreen" }, LABELS[status] ?? "not checked"),
-      h("span", { class: "lnb-ex-detail" }, outcome?.detail ?? ""),
+      h("b", name),
+      h("code", statement),
+      h("span.lnb-offscreen", LABELS[status] ?? "not checked"),
+      h("span.lnb-ex-detail", outcome?.detail ?? ""),
       status === "fail" &&
         outcome.rows > 0 &&
         button("Show rows", () => this.showRows(name, version), {
@@ -224,13 +222,12 @@ class Expectations {
     const compare = () => ctx.go("changes", { a: { branch, version: lastGood }, b: place });
     this.showSection(
       `first version at which ${name} fails`,
-      h("h4", {}, version === null ? "It does not fail" : `${name} fails first at ${label}`),
-      h("p", {}, result.sentence),
-      outcome?.detail && h("p", { class: "lnb-ex-detail" }, outcome.detail),
+      h("h4", version === null ? "It does not fail" : `${name} fails first at ${label}`),
+      h("p", result.sentence),
+      outcome?.detail && h("p.lnb-ex-detail", outcome.detail),
       version !== null &&
         h(
-          "p",
-          { class: "lnb-ex-acts" },
+          "p.lnb-ex-acts",
           button(`Go to ${label}`, () => ctx.travel(place)),
           lastGood !== null && ctx.has("changes") && button("What changed there", compare),
           this.gridButton(outcome, place),
@@ -252,14 +249,14 @@ class Expectations {
     if (!result) return;
     this.showSection(
       `rows for which ${name} fails`,
-      sampleOf(result) ?? h("p", {}, "No row fails."),
-      h("p", { class: "lnb-ex-acts" }, this.gridButton(result.outcome, { branch, version })),
+      sampleOf(result) ?? h("p", "No row fails."),
+      h("p.lnb-ex-acts", this.gridButton(result.outcome, { branch, version })),
     );
   }
 
   /** @param {string} label @param {...Lnb.Child} content */
   showSection(label, ...content) {
-    show(this.out, h("section", { class: "lnb-ex-bisect", "aria-label": label }, ...content));
+    show(this.out, h("section.lnb-ex-bisect", { "aria-label": label }, ...content));
     this.out.scrollIntoView({ block: "nearest" });
   }
 
@@ -308,16 +305,14 @@ function triedList(trials) {
   const items = trials.map(({ holds, version, operation, message }) =>
     h(
       "li",
-      {},
       `${holds === null ? "?" : holds ? "✓" : "✗"} version ${version} `,
-      h("small", {}, [operation, message].filter(Boolean).join(" · ")),
+      h("small", [operation, message].filter(Boolean).join(" · ")),
     ),
   );
   return h(
     "details",
-    {},
-    h("summary", {}, `${plural(trials.length, "version")} checked`),
-    h("ul", { class: "lnb-ex-tried" }, items),
+    h("summary", `${plural(trials.length, "version")} checked`),
+    h("ul.lnb-ex-tried", items),
   );
 }
 

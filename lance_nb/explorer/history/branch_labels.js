@@ -11,7 +11,7 @@ const FAR = 4; // pixels that a press may move and still be a click
  *   hint: (words: string) => void}} timeline `hint`: what letting go would do, empty at the end
  */
 export function branchLabels(ctx, { map, go, hint }) {
-  const element = h("div", { class: "lnb-tl-names", role: "group", "aria-label": "branches" });
+  const element = h("div.lnb-tl-names", { role: "group", "aria-label": "branches" });
   /** @type {HTMLElement[]} */
   let labels = [];
   /** @type {{lane: Lnb.Lane, y: number, by: "key" | "pointer", moved: boolean} | null} */

@@ -18,7 +18,7 @@ const versionsWith = ({ marks }, status) =>
   [...marks].filter(([, mark]) => mark[0] === status).map(([version]) => version);
 
 export class CheckMarks {
-  element = h("span", { class: "lnb-tl-checks", role: "status", hidden: true });
+  element = h("span.lnb-tl-checks", { role: "status", hidden: true });
   /** @type {Map<string | null, BranchMarks>} */
   branches = new Map();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -168,14 +168,14 @@ export class CheckMarks {
       class: "lnb-button lnb-tl-failed",
       title: "Find the first version that fails, and its rows",
     });
-    const successes = h("span", { class: "lnb-tl-passed" }, `✓ ${plural(passed, "version")}`);
+    const successes = h("span.lnb-tl-passed", `✓ ${plural(passed, "version")}`);
     const checkAll = button(`Check ${plural(left, "version")}`, () => this.checkAll(), {
       title: "Evaluate the expectations at the versions that nobody checked yet",
     });
     show(
       this.element,
       failed > 0 ? failures : passed > 0 && !left && successes,
-      isChecking && h("span", {}, `checking ${count(total - left)} of ${count(total)}`),
+      isChecking && h("span", `checking ${count(total - left)} of ${count(total)}`),
       isChecking
         ? button("Cancel", () => this.cancel(), { title: "Stop checking versions" })
         : left > 0 && checkAll,

@@ -20,9 +20,8 @@ const ZOOM = 1.25;
 class HistoryStrip {
   canvas = h("canvas", { "aria-hidden": "true" });
   pane = h(
-    "div",
+    "div.lnb-hs-window",
     {
-      class: "lnb-hs-window",
       role: "slider",
       tabindex: "0",
       "aria-label": "versions in sight",
@@ -30,12 +29,12 @@ class HistoryStrip {
       "aria-description": "Arrow keys move, plus and minus resize",
       on: { keydown: (event) => this.onKey(event) },
     },
-    h("i", { class: "lnb-hs-edge", "data-edge": "first" }),
-    h("i", { class: "lnb-hs-edge", "data-edge": "last" }),
+    h("i.lnb-hs-edge", { "data-edge": "first" }),
+    h("i.lnb-hs-edge", { "data-edge": "last" }),
   );
   strip = h(
-    "div",
-    { class: "lnb-hs", on: { pointerdown: (event) => this.drag(event) } },
+    "div.lnb-hs",
+    { on: { pointerdown: (event) => this.drag(event) } },
     this.canvas,
     this.pane,
   );

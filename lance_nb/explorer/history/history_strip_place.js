@@ -19,7 +19,7 @@ const LONG = 1000; // versions that are more than bars can show at a glance
 
 /** @param {Lnb.Context} ctx @param {HistoryLink} link */
 export function historyStripPlace(ctx, link) {
-  const element = h("div", { class: "lnb-tl-strip", hidden: true });
+  const element = h("div.lnb-tl-strip", { hidden: true });
   /** @type {{paint: () => void} | null} */
   let strip = null;
   let state = "absent";

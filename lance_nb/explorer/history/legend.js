@@ -31,9 +31,9 @@ function legend() {
     const sign = h("i", { "aria-hidden": "true" }, glyph);
     return [h("dt", { class: `lnb-operation lnb-op-${family}` }, sign, operation), meaning(words)];
   });
-  const signs = SIGNS.map(([sign, words]) => [h("dt", {}, sign), meaning(words)]);
-  return h("dl", { class: "lnb-keys lnb-legend" }, operations.flat(), signs.flat());
+  const signs = SIGNS.map(([sign, words]) => [h("dt", sign), meaning(words)]);
+  return h("dl.lnb-keys.lnb-legend", operations.flat(), signs.flat());
 }
 
 /** @param {string} words */
-const meaning = (words) => h("dd", {}, words);
+const meaning = (words) => h("dd", words);

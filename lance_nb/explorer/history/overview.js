@@ -11,26 +11,19 @@ const RESTARTED = "The kernel was restarted – run the cell to continue";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountOverview(el, ctx) {
-  const name = h("h2", { class: "lnb-name" });
-  const currentRef = h("span", { class: "lnb-here-ref", title: "the version shown" });
-  const marks = h("span", { class: "lnb-marks" });
-  const badge = h("span", { class: "lnb-badge", hidden: true });
-  const facts = h("dl", { class: "lnb-facts" });
+  const name = h("h2.lnb-name");
+  const currentRef = h("span.lnb-here-ref", { title: "the version shown" });
+  const marks = h("span.lnb-marks");
+  const badge = h("span.lnb-badge", { hidden: true });
+  const facts = h("dl.lnb-facts");
   const problem = h("div", { hidden: true });
   const whole = h(
-    "div",
-    { class: "lnb-overview-whole" },
-    h("div", { class: "lnb-title" }, name, currentRef, marks, badge),
+    "div.lnb-overview-whole",
+    h("div.lnb-title", name, currentRef, marks, badge),
     facts,
-    h(
-      "span",
-      { class: "lnb-title-end" },
-      ioMeter(ctx),
-      ctx.writes ? lockButton(ctx) : null,
-      refPicker(ctx),
-    ),
+    h("span.lnb-title-end", ioMeter(ctx), ctx.writes ? lockButton(ctx) : null, refPicker(ctx)),
   );
-  el.append(h("header", { class: "lnb-overview" }, problem, whole));
+  el.append(h("header.lnb-overview", problem, whole));
 
   ctx.onScreen((screen) => {
     const card = screen.card;
@@ -44,19 +37,14 @@ export function mountOverview(el, ctx) {
     show(
       marks,
       card.tags.map((tag) =>
-        h(
-          "span",
-          { class: "lnb-tag", title: `tag ${tag}` },
-          h("i", { "aria-hidden": "true" }, "⚑"),
-          tag,
-        ),
+        h("span.lnb-tag", { title: `tag ${tag}` }, h("i", { "aria-hidden": "true" }, "⚑"), tag),
       ),
       newest(screen, ctx),
     );
     show(
       facts,
       card.facts.map((fact) =>
-        h("div", { title: fact.title }, h("dt", {}, words(fact), " "), h("dd", {}, fact.value)),
+        h("div", { title: fact.title }, h("dt", words(fact), " "), h("dd", fact.value)),
       ),
     );
     return undefined;
@@ -92,9 +80,8 @@ function newest(screen, ctx) {
   if (news?.gone)
     parts.push(
       h(
-        "span",
+        "span.lnb-badge.lnb-badge-warn",
         {
-          class: "lnb-badge lnb-badge-warn",
           title: "Its rows can be read only while its files still exist",
         },
         "this version was cleaned up",
@@ -103,9 +90,8 @@ function newest(screen, ctx) {
   if (news?.added)
     parts.push(
       h(
-        "button",
+        "button.lnb-button.lnb-news",
         {
-          class: "lnb-button lnb-news",
           type: "button",
           title: `go to the newest version of this branch, ${latest}`,
           on: go,
@@ -116,9 +102,8 @@ function newest(screen, ctx) {
   else if (screen.version < latest)
     parts.push(
       h(
-        "button",
+        "button.lnb-button",
         {
-          class: "lnb-button",
           type: "button",
           title: `go to the newest version of this branch, ${latest}`,
           on: go,
@@ -135,8 +120,8 @@ function newest(screen, ctx) {
  */
 function lost({ lost: words, way }, ctx) {
   const badge = h(
-    "span",
-    { class: "lnb-badge lnb-badge-warn", title: "What is shown was read before that" },
+    "span.lnb-badge.lnb-badge-warn",
+    { title: "What is shown was read before that" },
     words,
   );
   return [
@@ -155,7 +140,7 @@ const PAUSE_MS = 120; // what was asked for is shown first
 
 /** @param {Lnb.Context} ctx @returns {HTMLElement} */
 export function ioMeter(ctx) {
-  const element = h("span", { class: "lnb-io" });
+  const element = h("span.lnb-io");
   const first = ctx.screen().io ?? { requests: 0, bytes: 0, ms: 0 };
   const total = { ...first };
   let last = first;

@@ -11,13 +11,13 @@ const EDGE = 28; // pixels at the ends of the view in which dragging scrolls
  * @param {Lnb.Context} ctx @param {HTMLElement} scroller @param {() => Lnb.LaneMap|null} mapNow
  */
 export function rangeHandles(ctx, scroller, mapNow) {
-  const band = h("div", { class: "lnb-tl-band", hidden: true, "aria-hidden": "true" });
+  const band = h("div.lnb-tl-band", { hidden: true, "aria-hidden": "true" });
   const handles = {
     a: handle("a", "A, the version that is compared with"),
     b: handle("b", "B, the version shown"),
   };
   let dragged = false;
-  const element = h("div", { class: "lnb-tl-rail" }, band, handles.a, handles.b);
+  const element = h("div.lnb-tl-rail", band, handles.a, handles.b);
 
   /** @param {"a" | "b"} name @param {string} label */
   function handle(name, label) {
@@ -32,7 +32,7 @@ export function rangeHandles(ctx, scroller, mapNow) {
         hidden: true,
       },
       h("b", { "aria-hidden": "true" }, name.toUpperCase()),
-      h("span", {}),
+      h("span"),
     );
     for (const begun of ["pointerenter", "focus"])
       chip.addEventListener(begun, () => dragged || ctx.range.reach(name));

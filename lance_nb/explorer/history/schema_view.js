@@ -8,7 +8,7 @@ import { schemaTree } from "./version_facts.js";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountSchema(el, ctx) {
-  const body = h("div", { class: "lnb-schema-alone" });
+  const body = h("div.lnb-schema-alone");
   el.append(storageFrame("schema", body));
   ctx.onScreen(
     ({ detail, label }) => {
@@ -17,7 +17,7 @@ export function mountSchema(el, ctx) {
       else
         show(
           body,
-          h("h3", { class: "lnb-st-title" }, `Schema of ${label}`),
+          h("h3.lnb-st-title", `Schema of ${label}`),
           schemaTree(detail.schema.lines, detail.schema.hidden),
         );
     },

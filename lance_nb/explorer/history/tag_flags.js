@@ -53,7 +53,7 @@ export function tagFlags(lane, middle, end, go) {
         on: { click: () => go(version) },
       },
       h("span", { "aria-hidden": "true" }, pins ? "⊙" : "⚑"),
-      room >= Math.min(LEAST, BESIDE + LETTER * words.length) ? h("em", {}, words) : null,
+      room >= Math.min(LEAST, BESIDE + LETTER * words.length) ? h("em", words) : null,
     );
     flag.style.left = `${places[index]}px`;
     flag.style.top = `${lane.top}px`;

@@ -40,16 +40,15 @@ let instances = 0;
 
 class Timeline {
   uid = `lnb-tl${(instances += 1)}`;
-  merges = svg("svg", { class: "lnb-tl-edges", "aria-hidden": "true" });
-  plane = h("div", {
-    class: "lnb-tl-plane",
+  merges = svg("svg.lnb-tl-edges", { "aria-hidden": "true" });
+  plane = h("div.lnb-tl-plane", {
     role: "listbox",
     tabindex: "0",
     "aria-orientation": "horizontal",
     "aria-label": "versions",
   });
-  scroller = h("div", { class: "lnb-tl-scroll" });
-  readout = h("div", { class: "lnb-tl-readout" });
+  scroller = h("div.lnb-tl-scroll");
+  readout = h("div.lnb-tl-readout");
   /** @type {Map<string, Lnb.Recycled>} */
   bars = new Map();
   /** @type {Map<number, Lnb.Queue>} */
@@ -80,7 +79,7 @@ class Timeline {
     const repaint = () => this.map && this.paint();
     this.handles = rangeHandles(ctx, this.scroller, map);
     this.rail = this.handles.element;
-    this.scroller.append(h("div", { class: "lnb-tl-track" }, this.plane, this.rail));
+    this.scroller.append(h("div.lnb-tl-track", this.plane, this.rail));
     this.labels = branchLabels(ctx, {
       map,
       go: (lane) => lane.numbers.length && this.go(lane, lane.numbers[lane.numbers.length - 1]),
@@ -100,18 +99,17 @@ class Timeline {
       resize: (first, last, keepsLast) => this.resize(first, last, keepsLast),
       layout: () => this.layout(false),
     });
-    const column = h("div", { class: "lnb-tl-column" }, this.strip.element, this.scroller);
-    this.frame = h("div", { class: "lnb-tl-frame" }, this.labels.element, column);
+    const column = h("div.lnb-tl-column", this.strip.element, this.scroller);
+    this.frame = h("div.lnb-tl-frame", this.labels.element, column);
     const bottom = h(
-      "div",
-      { class: "lnb-tl-bottom" },
+      "div.lnb-tl-bottom",
       playButton(ctx, map, this.plane),
       this.readout,
       this.checks.element,
       this.retention.button,
       legendButton(ctx),
     );
-    el.append(h("div", { class: "lnb-timeline" }, this.frame, bottom, this.retention.panel));
+    el.append(h("div.lnb-timeline", this.frame, bottom, this.retention.panel));
     this.listen();
     this.follow();
   }
@@ -235,9 +233,9 @@ class Timeline {
     let bar = this.bars.get(key);
     if (!bar) {
       bar = h(
-        "div",
-        { class: "lnb-tl-bar", role: "option", id: `${this.uid}-${lane.index}-${version}` },
-        h("i", {}, ""),
+        "div.lnb-tl-bar",
+        { role: "option", id: `${this.uid}-${lane.index}-${version}` },
+        h("i", ""),
         h("b"),
       );
       bar.lnb = { lane, version };
@@ -296,7 +294,7 @@ class Timeline {
     this.labels.paint(Math.max(48, Math.min(wide / 5, longest * 7.2 + 16)), forkWords);
     for (const old of this.scroller.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-gap"))
       old.remove();
-    const edges = svg("svg", { class: "lnb-tl-edges", "aria-hidden": "true" });
+    const edges = svg("svg.lnb-tl-edges", { "aria-hidden": "true" });
     for (const layer of [edges, this.merges]) setBox(layer, map);
     for (const lane of map.lanes) {
       edges.append(...laneEdges(lane, map));
@@ -329,7 +327,7 @@ class Timeline {
   }
 
   paintReadout() {
-    if (this.dropHint) return this.readout.replaceChildren(h("strong", {}, this.dropHint));
+    if (this.dropHint) return this.readout.replaceChildren(h("strong", this.dropHint));
     const { a, b } = this.ctx.range.get();
     if (!this.hovered && a && (this.isDragging || this.ctx.range.pinned))
       return this.paintRange(a, b);
@@ -347,9 +345,9 @@ class Timeline {
     ];
     const when = facts?.time_ms ? [`${facts.time} · `, ageOf(facts.time_ms)] : "";
     return this.readout.replaceChildren(
-      h("strong", {}, `${lane?.label ?? "main"}:${version}`),
-      h("span", {}, words.filter(Boolean).join(" · ")),
-      h("time", {}, when),
+      h("strong", `${lane?.label ?? "main"}:${version}`),
+      h("span", words.filter(Boolean).join(" · ")),
+      h("time", when),
     );
   }
 
@@ -371,8 +369,8 @@ class Timeline {
       title: "A follows B again",
     });
     this.readout.replaceChildren(
-      h("strong", {}, `${placeLabel(a)} → ${placeLabel(b)}`),
-      h("span", {}, words),
+      h("strong", `${placeLabel(a)} → ${placeLabel(b)}`),
+      h("span", words),
       this.isDragging ? "" : reset,
     );
   }
@@ -461,13 +459,13 @@ function laneEdges({ numbers, fork, top, height }, map) {
   if (numbers.length) {
     const [first, last] = [map.x(numbers[0]), map.x(numbers[numbers.length - 1])];
     const d = `M${first} ${base}H${last + map.slot}`;
-    edges.push(svg("path", { class: "lnb-tl-base", d }));
+    edges.push(svg("path.lnb-tl-base", { d }));
   }
   const parent = fork && map.lanes.find(({ branch }) => branch === fork[0]);
   if (fork && parent) {
     const x = map.x(fork[1]) + 1.5;
     const d = `M${x} ${parent.top + parent.height}V${base - 5}Q${x} ${base} ${x + 5} ${base}`;
-    edges.push(svg("path", { class: "lnb-tl-fork", d }));
+    edges.push(svg("path.lnb-tl-fork", { d }));
   }
   return edges;
 }
@@ -479,7 +477,7 @@ function laneEdges({ numbers, fork, top, height }, map) {
 function gapsOf(lane, map) {
   const above = lane.tags.length ? FLAG : 4;
   return map.gaps(lane, MAX_GAPS).map(([left, width, title]) => {
-    const gap = h("div", { class: "lnb-tl-gap", title });
+    const gap = h("div.lnb-tl-gap", { title });
     setBox(gap, { left, top: lane.top + above, width, height: lane.height - above });
     return gap;
   });

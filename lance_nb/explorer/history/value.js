@@ -34,9 +34,8 @@ export function mountValue(el, ctx) {
   const { value } = ctx.screen();
   const { heading, nodes, schema } = value;
   const { family, glyph } = lookOfOperation(value.operation);
-  const place = h("div", {});
-  const find = h("input", {
-    class: "lnb-input lnb-value-find",
+  const place = h("div");
+  const find = h("input.lnb-input.lnb-value-find", {
     type: "search",
     placeholder: "find",
     "aria-label": `find in ${heading}`,
@@ -64,30 +63,27 @@ export function mountValue(el, ctx) {
       );
     const matching = holding(nodes, text);
     const tree = h(
-      "div",
-      { class: "lnb-tree", role: "tree", "aria-label": heading },
+      "div.lnb-tree",
+      { role: "tree", "aria-label": heading },
       matching.map((node) => treeNode(node)),
     );
-    return show(
-      place,
-      matching.length ? tree : h("p", { class: "lnb-faint" }, "No value matches this text."),
-    );
+    return show(place, matching.length ? tree : h("p.lnb-faint", "No value matches this text."));
   }
 
   if (schema || nodes.length) paint();
   el.append(
     h(
-      "div",
-      { class: "lnb-value", tabindex: "0", role: "region", "aria-label": heading },
+      "div.lnb-value",
+      { tabindex: "0", role: "region", "aria-label": heading },
       h(
         "header",
         { class: `lnb-operation lnb-op-${family}` },
         value.operation ? h("i", { "aria-hidden": "true" }, glyph) : null,
-        h("strong", {}, heading),
+        h("strong", heading),
         (schema?.lines.length ?? size(nodes)) > SEARCHED ? find : null,
       ),
-      value.lines.map((/** @type {string} */ line) => h("p", { class: "lnb-description" }, line)),
-      schema || !value.rows.length ? null : h("dl", { class: "lnb-counts" }, value.rows.map(entry)),
+      value.lines.map((/** @type {string} */ line) => h("p.lnb-description", line)),
+      schema || !value.rows.length ? null : h("dl.lnb-counts", value.rows.map(entry)),
       place,
     ),
   );

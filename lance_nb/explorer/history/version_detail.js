@@ -7,7 +7,7 @@ import { versionFacts } from "./version_facts.js";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountVersionDetail(el, ctx) {
-  const pane = h("aside", { class: "lnb-detail", tabindex: "0", "aria-label": "this version" });
+  const pane = h("aside.lnb-detail", { tabindex: "0", "aria-label": "this version" });
   const open = { schema: true, transaction: false, properties: true };
   el.append(pane);
   ctx.onScreen(

@@ -19,9 +19,8 @@ export function versionFacts(detail, open, ...acts) {
   function section(key, title, count, content) {
     /** @type {HTMLDetailsElement} */
     const details = h(
-      "details",
+      "details.lnb-section",
       {
-        class: "lnb-section",
         open: open[key],
         on: {
           toggle: () => {
@@ -29,7 +28,7 @@ export function versionFacts(detail, open, ...acts) {
           },
         },
       },
-      h("summary", {}, title, h("small", {}, count)),
+      h("summary", title, h("small", count)),
       content,
     );
     return details;
@@ -40,26 +39,21 @@ export function versionFacts(detail, open, ...acts) {
       "div",
       { class: `lnb-operation lnb-op-${family}` },
       glyph ? h("i", { "aria-hidden": "true" }, glyph) : null,
-      h("strong", {}, detail.operation),
-      h("span", {}, detail.label),
+      h("strong", detail.operation),
+      h("span", detail.label),
     ),
     detail.message ? messageBlock(detail.message) : null,
-    detail.description ? h("p", { class: "lnb-description" }, detail.description) : null,
-    h(
-      "p",
-      { class: "lnb-when" },
-      h("time", {}, detail.time),
-      detail.time_ms ? ageOf(detail.time_ms) : null,
-    ),
+    detail.description ? h("p.lnb-description", detail.description) : null,
+    h("p.lnb-when", h("time", detail.time), detail.time_ms ? ageOf(detail.time_ms) : null),
     ...acts,
-    h("dl", { class: "lnb-counts" }, detail.counts.map(entry)),
+    h("dl.lnb-counts", detail.counts.map(entry)),
     section("schema", "Schema", count(columns), schemaTree(lines, hidden)),
     detail.properties.length
       ? section(
           "properties",
           "Properties",
           String(detail.properties.length),
-          h("dl", { class: "lnb-entries" }, detail.properties.map(entry)),
+          h("dl.lnb-entries", detail.properties.map(entry)),
         )
       : null,
     detail.transaction.length
@@ -67,7 +61,7 @@ export function versionFacts(detail, open, ...acts) {
           "transaction",
           "Transaction",
           "",
-          h("dl", { class: "lnb-entries" }, detail.transaction.map(entry)),
+          h("dl.lnb-entries", detail.transaction.map(entry)),
         )
       : null,
   ].filter((part) => part !== null);
@@ -81,40 +75,38 @@ const SHOWN_CHARS = 120;
 function messageBlock(message) {
   const lines = message.split("\n");
   if (message.length <= FOLDED_CHARS && lines.length <= FOLDED_LINES)
-    return h("blockquote", { class: "lnb-message" }, message);
+    return h("blockquote.lnb-message", message);
   const first = lines.find((line) => line.trim()) ?? "";
   const shown = first.length > SHOWN_CHARS ? `${first.slice(0, SHOWN_CHARS)}…` : first;
   return h(
-    "details",
-    { class: "lnb-message lnb-message-long" },
-    h("summary", {}, shown, h("small", {}, ` whole message, ${count(message.length)} characters`)),
-    h("p", {}, message),
+    "details.lnb-message.lnb-message-long",
+    h("summary", shown, h("small", ` whole message, ${count(message.length)} characters`)),
+    h("p", message),
   );
 }
 
 /** @param {Lnb.Entry} entry */
 export function entry({ label, value }) {
-  return h("div", {}, h("dt", {}, label), h("dd", {}, value));
+  return h("div", h("dt", label), h("dd", value));
 }
 
 /** The columns as a tree. @param {Lnb.SchemaLine[]} lines @param {number} hidden */
 export function schemaTree(lines, hidden) {
   const items = lines.map((line) => {
     const item = h(
-      "li",
+      "li.lnb-field",
       {
-        class: "lnb-field",
         title: line.note || null,
         "aria-level": line.depth + 1,
         role: "treeitem",
       },
-      h("b", {}, line.name),
-      h("code", {}, line.type),
+      h("b", line.name),
+      h("code", line.type),
       line.nullable ? null : h("small", { title: "never null" }, "required"),
     );
     item.style.paddingInlineStart = `${line.depth * 14}px`;
     return item;
   });
-  if (hidden) items.push(h("li", { class: "lnb-faint" }, `and ${count(hidden)} more`));
-  return h("ul", { class: "lnb-schema", role: "tree", "aria-label": "schema" }, items);
+  if (hidden) items.push(h("li.lnb-faint", `and ${count(hidden)} more`));
+  return h("ul.lnb-schema", { role: "tree", "aria-label": "schema" }, items);
 }

@@ -8,7 +8,7 @@ import { button, copyText, h, setText } from "./dom.js";
  */
 export function codeFooter(el, ctx, lines) {
   let language = "python";
-  const code = h("code", { class: "lnb-code-line" });
+  const code = h("code.lnb-code-line");
   const choices = ["python", "magic"].map((name) =>
     button(name === "python" ? "Python" : "%lance", () => choose(name), { class: "lnb-choice" }),
   );
@@ -27,9 +27,8 @@ export function codeFooter(el, ctx, lines) {
   );
   el.append(
     h(
-      "footer",
-      { class: "lnb-code" },
-      h("div", { class: "lnb-choices", role: "group", "aria-label": "same as code" }, choices),
+      "footer.lnb-code",
+      h("div.lnb-choices", { role: "group", "aria-label": "same as code" }, choices),
       code,
       copy,
     ),

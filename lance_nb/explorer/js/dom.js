@@ -4,31 +4,37 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * Make an element. `props`: `class`, `on: {event: handler}`, everything else is an attribute;
- * null and false leave an attribute out. Children are nodes or texts; null and false are skipped.
- * @template {keyof HTMLElementTagNameMap} K
- * @param {K} tag @param {Lnb.Props} [props] @param {...Lnb.Child} children
- * @returns {HTMLElementTagNameMap[K]}
+ * Make an element. `tag` may name classes: "span.lnb-faint". Its first content may be properties:
+ * `class`, `on: {event: handler}`, everything else is an attribute; null and false leave an
+ * attribute out. Children are nodes or texts; null and false are skipped.
+ * @template {Lnb.ElementTag<keyof HTMLElementTagNameMap>} T
+ * @param {T} tag @param {...(Lnb.Props | Lnb.Child)} content
+ * @returns {HTMLElementTagNameMap[Lnb.NameOf<T, keyof HTMLElementTagNameMap>]}
  */
-export function h(tag, props = {}, ...children) {
-  return fill(document.createElement(tag), props, children);
+export function h(tag, ...content) {
+  const [name, ...classes] = tag.split(".");
+  return fill(/** @type {any} */ (document.createElement(name)), classes, content);
 }
 
 /**
  * The same for SVG.
- * @template {keyof SVGElementTagNameMap} K
- * @param {K} tag @param {Lnb.Props} [props] @param {...Lnb.Child} children
- * @returns {SVGElementTagNameMap[K]}
+ * @template {Lnb.ElementTag<keyof SVGElementTagNameMap>} T
+ * @param {T} tag @param {...(Lnb.Props | Lnb.Child)} content
+ * @returns {SVGElementTagNameMap[Lnb.NameOf<T, keyof SVGElementTagNameMap>]}
  */
-export function svg(tag, props = {}, ...children) {
-  return fill(document.createElementNS(SVG, tag), props, children);
+export function svg(tag, ...content) {
+  const [name, ...classes] = tag.split(".");
+  return fill(/** @type {any} */ (document.createElementNS(SVG, name)), classes, content);
 }
 
 /**
  * @template {Element} E
- * @param {E} element @param {Lnb.Props} props @param {Lnb.Child[]} children
+ * @param {E} element @param {string[]} classes @param {(Lnb.Props | Lnb.Child)[]} content
  */
-function fill(element, props, children) {
+function fill(element, classes, content) {
+  const [first, ...others] = content;
+  const [props, children] = isProps(first) ? [first, others] : [{}, content];
+  if (classes.length) element.setAttribute("class", classes.join(" "));
   for (const [key, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
     if (key === "on") {
@@ -41,6 +47,12 @@ function fill(element, props, children) {
   const nodes = children.flat().filter((child) => !isNothing(child));
   element.append(.../** @type {(Node | string)[]} */ (nodes));
   return element;
+}
+
+/** @param {Lnb.Props | Lnb.Child} content @returns {content is Lnb.Props} */
+function isProps(content) {
+  if (typeof content !== "object" || content === null) return false;
+  return !Array.isArray(content) && !(content instanceof Node);
 }
 
 /** @param {unknown} child */
@@ -153,7 +165,7 @@ export function setBox(element, { left, top, width, height }) {
  */
 export function table(head, rows, props = {}) {
   const titles = head.map((title) =>
-    title instanceof Element ? title : h("th", { scope: "col" }, title),
+    title instanceof Element && title.localName === "th" ? title : h("th", { scope: "col" }, title),
   );
   const body = rows.map((row) => h("tr", {}, row));
   return h(

@@ -11,16 +11,15 @@ export function errorCard(card, ...extra) {
   return h(
     "div",
     { class: calm ? "lnb-error lnb-error-calm" : "lnb-error" },
-    h("span", { class: "lnb-error-mark", "aria-hidden": "true" }, calm ? "i" : "!"),
+    h("span.lnb-error-mark", { "aria-hidden": "true" }, calm ? "i" : "!"),
     h(
-      "div",
-      { class: "lnb-error-text" },
-      h("strong", { class: "lnb-error-title" }, card.title),
-      h("p", { class: "lnb-error-message" }, card.message),
-      card.where ? h("p", { class: "lnb-error-where" }, card.where) : null,
-      h("p", { class: "lnb-error-hint" }, card.hint),
+      "div.lnb-error-text",
+      h("strong.lnb-error-title", card.title),
+      h("p.lnb-error-message", card.message),
+      card.where ? h("p.lnb-error-where", card.where) : null,
+      h("p.lnb-error-hint", card.hint),
     ),
-    h("span", { class: "lnb-error-kind" }, calm ? "" : card.kind),
+    h("span.lnb-error-kind", calm ? "" : card.kind),
     card.retry && button("Try again", card.retry, { class: "lnb-button lnb-error-retry" }),
     ...extra,
   );

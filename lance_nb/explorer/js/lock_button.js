@@ -4,8 +4,7 @@ import { h } from "./dom.js";
 
 /** In the header, or in a view that writes and stands alone. @param {Lnb.Context} ctx */
 export function lockButton(ctx) {
-  const button = h("button", {
-    class: "lnb-button lnb-lock",
+  const button = h("button.lnb-button.lnb-lock", {
     type: "button",
     on: { click: () => turn(!state) },
   });

@@ -14,8 +14,8 @@ export async function longAction(
   place,
   { type, args, words, again = null, noun = "version" },
 ) {
-  const bar = h("progress", { class: "lnb-la-bar", "aria-label": words });
-  const label = h("span", {}, words);
+  const bar = h("progress.lnb-la-bar", { "aria-label": words });
+  const label = h("span", words);
   const running = ctx.kernel.ask(type, args, {
     progress: (done, total) => {
       bar.max = Math.max(1, total);
@@ -26,8 +26,7 @@ export async function longAction(
   show(
     place,
     h(
-      "p",
-      { class: "lnb-la" },
+      "p.lnb-la",
       bar,
       label,
       button("Cancel", () => running.cancel()),

@@ -1,6 +1,6 @@
 // A few rows as a table with a sign: rows that come, go, change, or fail.
 
-import { h, plural } from "./dom.js";
+import { h, plural, table } from "./dom.js";
 
 /**
  * A few rows as a table: what comes, what goes, what changes.
@@ -9,41 +9,19 @@ import { h, plural } from "./dom.js";
  */
 export function sampleTable({ label, sign, columns, rows, cut, signs = [] }) {
   const kind = { "+": "add", "−": "remove", "✗": "remove" }[sign] ?? "change";
+  const head = [
+    h("span.lnb-offscreen", "sign"),
+    ...columns.map(({ name, type }) => h("th", { scope: "col", title: type }, name)),
+  ];
+  const lines = rows.map((cells, index) => [
+    h("td.lnb-sample-sign", signs[index] ?? sign),
+    ...cells.map((cell) => h("td", { class: cell === null ? "lnb-faint" : null }, cell ?? "null")),
+  ]);
+  const place = { tabindex: "0", role: "region", "aria-label": `rows: ${label}` };
   return h(
     "figure",
     { class: `lnb-sample lnb-sample-${kind}` },
-    h("figcaption", {}, label, cut ? h("small", {}, ` · ${plural(cut, "more column")}`) : null),
-    h(
-      "div",
-      { class: "lnb-sample-scroll", tabindex: "0", role: "region", "aria-label": `rows: ${label}` },
-      h(
-        "table",
-        { class: "lnb-table" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("th", { scope: "col" }, h("span", { class: "lnb-offscreen" }, "sign")),
-            columns.map((column) => h("th", { scope: "col", title: column.type }, column.name)),
-          ),
-        ),
-        h(
-          "tbody",
-          {},
-          rows.map((row, index) =>
-            h(
-              "tr",
-              {},
-              h("td", { class: "lnb-sample-sign" }, signs[index] ?? sign),
-              row.map((cell) =>
-                h("td", { class: cell === null ? "lnb-faint" : null }, cell ?? "null"),
-              ),
-            ),
-          ),
-        ),
-      ),
-    ),
+    h("figcaption", label, cut ? h("small", ` · ${plural(cut, "more column")}`) : null),
+    h("div.lnb-sample-scroll", place, table(head, lines)),
   );
 }

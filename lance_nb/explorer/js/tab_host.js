@@ -25,8 +25,8 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
   let active = tabs[0].id;
 
   const list = h(
-    "div",
-    { class: "lnb-tabs", role: "tablist", "aria-label": "views", on: { keydown: onKey } },
+    "div.lnb-tabs",
+    { role: "tablist", "aria-label": "views", on: { keydown: onKey } },
     [...views.values()].map((view) => view.button),
   );
   bar.prepend(list);
@@ -46,9 +46,8 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
   /** @param {import("../tabs.js").Tab} tab @returns {TabView} */
   function makeView(tab) {
     const button = h(
-      "button",
+      "button.lnb-tab",
       {
-        class: "lnb-tab",
         type: "button",
         role: "tab",
         id: `${uid}-${tab.id}`,
@@ -143,7 +142,7 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     if (view.loading) return;
     view.loading = true;
     panel.setAttribute("aria-busy", "true");
-    show(panel, h("p", { class: "lnb-loading" }, "Loading…"));
+    show(panel, h("p.lnb-loading", "Loading…"));
     try {
       const views = await loadViews(ctx.kernel, /** @type {string} */ (tab.entry));
       tab.mount = views.mount;
@@ -251,25 +250,20 @@ export function modeSwitch(ctx, active) {
   let back = "rows";
   const choices = ["Data", "Diff"].map((name) =>
     h(
-      "button",
+      "button.lnb-choice",
       {
-        class: "lnb-choice",
         type: "button",
         on: { click: () => ctx.go(name === "Diff" ? "changes" : back) },
       },
       name,
     ),
   );
-  const words = h("span", { class: "lnb-mode-range" });
+  const words = h("span.lnb-mode-range");
   const element = h(
-    "div",
-    { class: "lnb-mode", hidden: !ctx.has("changes") },
+    "div.lnb-mode",
+    { hidden: !ctx.has("changes") },
     words,
-    h(
-      "div",
-      { class: "lnb-choices", role: "group", "aria-label": "show the data or what changed" },
-      choices,
-    ),
+    h("div.lnb-choices", { role: "group", "aria-label": "show the data or what changed" }, choices),
   );
 
   function paint() {

@@ -6,6 +6,10 @@ declare namespace Lnb {
   // biome-ignore lint/suspicious/noExplicitAny: the one place where values come from outside
   type Json = any;
   type Child = Node | string | number | null | undefined | false | Child[];
+  /** The name of an element, with classes behind it: "span.lnb-faint". */
+  type ElementTag<Names extends string> = Names | `${Names}.${string}`;
+  type NameOf<T extends string, Names extends string> = Names &
+    (T extends `${infer Name}.${string}` ? Name : T);
   /** An event whose target is an element of ours. */
   type Heard<E extends Event> = E & { target: HTMLElement; currentTarget: HTMLElement };
   type Handlers = {

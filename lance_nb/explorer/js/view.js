@@ -24,13 +24,12 @@ export function widget(mount, label) {
       const kernel = new Kernel(model, { isVisible: model.get("screen").kept ? null : isVisible });
       /** @type {(() => void)[]} */
       const closing = [() => kernel.close()];
-      const live = h("div", { class: "lnb-offscreen", "aria-live": "polite" });
-      const problem = h("div", { class: "lnb-problem", role: "alert" });
-      const body = h("div", { class: "lnb-body" });
+      const live = h("div.lnb-offscreen", { "aria-live": "polite" });
+      const problem = h("div.lnb-problem", { role: "alert" });
+      const body = h("div.lnb-body");
       const root = h(
-        "section",
+        "section.lnb.lnb-live",
         {
-          class: "lnb lnb-live",
           "aria-label": label,
           on: { focusin: keepKeys, keydown: leave, contextmenu: keepMenu },
         },
@@ -180,11 +179,11 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
 
 /** @param {HTMLElement} root @returns {Lnb.Detail} */
 function detailBelow(root) {
-  const place = h("div", { class: "lnb-detail-below" });
+  const place = h("div.lnb-detail-below");
   return {
     show({ title, content }) {
       if (!place.parentNode) root.append(place);
-      show(place, h("h3", { class: "lnb-detail-title" }, title), content);
+      show(place, h("h3.lnb-detail-title", title), content);
     },
     clear: () => place.remove(),
   };
@@ -202,9 +201,8 @@ function failure(error, close) {
   return errorCard(
     cardOf(error),
     h(
-      "button",
+      "button.lnb-close",
       {
-        class: "lnb-close",
         type: "button",
         "aria-label": "close this message",
         on: { click: close },
@@ -227,13 +225,9 @@ export function lateNotice(kernel) {
     kernel.tryAgain();
     words.textContent = "Asked again. Waiting for the kernel…";
   };
-  const words = h("span", {});
-  const button = h(
-    "button",
-    { class: "lnb-button", type: "button", on: { click: again } },
-    "Try again",
-  );
-  const element = h("div", { class: "lnb-late", role: "status", hidden: true }, words, button);
+  const words = h("span");
+  const button = h("button.lnb-button", { type: "button", on: { click: again } }, "Try again");
+  const element = h("div.lnb-late", { role: "status", hidden: true }, words, button);
   kernel.onLate((count) => {
     element.hidden = !count;
     words.textContent = count ? WORDS : "";

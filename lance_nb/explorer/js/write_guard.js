@@ -33,16 +33,16 @@ export function writeGuard(ctx) {
     /** @param {string} label @param {() => unknown} act @param {{refused?: boolean}} [how] */
     button(label, act, { refused = false } = {}) {
       const button = h(
-        "button",
-        { class: "lnb-button lnb-write", type: "button", on: { click: act } },
+        "button.lnb-button.lnb-write",
+        { type: "button", on: { click: act } },
         label,
       );
-      const hint = h("small", { class: "lnb-write-hint" });
+      const hint = h("small.lnb-write-hint");
       const guard = {
         button,
         hint,
         refused,
-        element: h("span", { class: "lnb-write-place" }, button, hint),
+        element: h("span.lnb-write-place", button, hint),
       };
       guards.add(guard);
       paint(guard);

@@ -7,13 +7,13 @@ import { widget } from "../js/view.js";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountOperationsLog(el, ctx) {
-  const list = h("ol", { class: "lnb-ol-list", reversed: true });
-  const out = h("div", { class: "lnb-ol-out", role: "status" });
+  const list = h("ol.lnb-ol-list", { reversed: true });
+  const out = h("div.lnb-ol-out", { role: "status" });
   el.append(
     h(
-      "div",
-      { class: "lnb-ol", tabindex: "0", role: "region", "aria-label": "log" },
-      ctx.writes ? null : h("p", { class: "lnb-ol-alone" }, lockButton(ctx)),
+      "div.lnb-ol",
+      { tabindex: "0", role: "region", "aria-label": "log" },
+      ctx.writes ? null : h("p.lnb-ol-alone", lockButton(ctx)),
       out,
       list,
     ),
@@ -39,12 +39,11 @@ export function mountOperationsLog(el, ctx) {
       log.entries.length
         ? log.entries.map(line)
         : h(
-            "li",
-            { class: "lnb-ol-none" },
+            "li.lnb-ol-none",
             "Nothing was done from here yet. Commits, tags, branches and clean-ups of this " +
               "kernel are listed here, and can be undone where that is possible.",
           ),
-      log.hidden ? h("li", { class: "lnb-faint" }, `and ${log.hidden} more`) : null,
+      log.hidden ? h("li.lnb-faint", `and ${log.hidden} more`) : null,
     );
   }
 
@@ -59,9 +58,8 @@ export function mountOperationsLog(el, ctx) {
         on: { focusin: () => ctx.code(entry.code), click: () => ctx.code(entry.code) },
       },
       h(
-        "div",
-        { class: "lnb-ol-head" },
-        h("strong", {}, entry.what),
+        "div.lnb-ol-head",
+        h("strong", entry.what),
         entry.version === null
           ? null
           : button(
@@ -69,18 +67,16 @@ export function mountOperationsLog(el, ctx) {
               () => ctx.travel({ branch: entry.branch, version: entry.version }),
               { class: "lnb-link" },
             ),
-        h("small", {}, entry.who, " · ", ageOf(entry.time_ms)),
+        h("small", entry.who, " · ", ageOf(entry.time_ms)),
       ),
-      h("code", { class: "lnb-ol-code" }, entry.code.python),
+      h("code.lnb-ol-code", entry.code.python),
       undo.reason
         ? h(
-            "p",
-            { class: "lnb-ol-reason" },
+            "p.lnb-ol-reason",
             entry.state === "undone" ? "↶ Undone" : `Cannot be undone: ${undo.reason}.`,
           )
         : h(
             "p",
-            {},
             button(`↶ Undo: ${undo.label}`, () => act(entry.id), {
               class: "lnb-button lnb-ol-undo",
               disabled: locked(),
@@ -101,7 +97,7 @@ export function mountOperationsLog(el, ctx) {
     if (!result) return;
     log = result;
     paint();
-    show(out, h("p", { class: "lnb-ol-done" }, `✓ ${result.words}`));
+    show(out, h("p.lnb-ol-done", `✓ ${result.words}`));
     ctx.announce(result.words);
     ctx.refresh(result.parts);
     const { branch, version } = ctx.screen();

@@ -14,17 +14,16 @@ const NO_KERNEL = "Branches and tags are read by the kernel. Run the cell to see
 
 class Branches {
   isFirst = true;
-  status = h("p", { class: "lnb-br-status", role: "status" });
-  problem = h("div", {});
-  form = h("div", { class: "lnb-br-form" });
-  matches = h("small", { class: "lnb-br-found" });
-  reviews = h("div", { class: "lnb-br-review", hidden: true });
+  status = h("p.lnb-br-status", { role: "status" });
+  problem = h("div");
+  form = h("div.lnb-br-form");
+  matches = h("small.lnb-br-found");
+  reviews = h("div.lnb-br-review", { hidden: true });
   kinds = ["branch", "tag"].map((kind) =>
     button("", () => this.setKind(kind, ""), { class: "lnb-choice" }),
   );
   /** @type {HTMLInputElement} */
-  filter = h("input", {
-    class: "lnb-input",
+  filter = h("input.lnb-input", {
     type: "search",
     "aria-label": "filter by name or version",
     placeholder: "filter",
@@ -55,38 +54,20 @@ class Branches {
       failed: (error) => show(this.problem, ctx.problem(error)),
     });
     this.merges = new MergePage(ctx, { ...this.tools, close: () => this.showPage(false) });
-    this.lists = h(
-      "div",
-      { class: "lnb-br-lists" },
-      this.bar(),
-      this.form,
-      this.problem,
-      this.list.element,
-    );
-    el.append(
-      h(
-        "div",
-        { class: "lnb-branches" },
-        this.status,
-        this.lists,
-        this.merges.element,
-        this.reviews,
-      ),
-    );
+    this.lists = h("div.lnb-br-lists", this.bar(), this.form, this.problem, this.list.element);
+    el.append(h("div.lnb-branches", this.status, this.lists, this.merges.element, this.reviews));
     this.setKind("branch");
     ctx.onScreen((_screen, patched) => this.follow(patched), ["timeline"]);
   }
 
   bar() {
     return h(
-      "div",
-      { class: "lnb-br-bar" },
-      h("div", { class: "lnb-choices", role: "group", "aria-label": "list" }, this.kinds),
+      "div.lnb-br-bar",
+      h("div.lnb-choices", { role: "group", "aria-label": "list" }, this.kinds),
       this.filter,
       this.matches,
       h(
-        "span",
-        { class: "lnb-br-acts" },
+        "span.lnb-br-acts",
         this.ctx.writes ? null : lockButton(this.ctx),
         button("New branch…", () => this.create("branch")),
         button("New tag…", () => this.create("tag")),
@@ -100,8 +81,7 @@ class Branches {
   /** @param {boolean} patched */
   follow(patched) {
     if (!patched) this.status.querySelector("button")?.remove(); // it leads from where one was
-    if (this.ctx.kernel.state === "static")
-      return show(this.problem, h("p", { class: "lnb-faint" }, NO_KERNEL));
+    if (this.ctx.kernel.state === "static") return show(this.problem, h("p.lnb-faint", NO_KERNEL));
     if (!this.isFirst) this.list.refresh();
     this.isFirst = false;
   }
@@ -184,7 +164,7 @@ class Branches {
     reviews.hidden = false;
     ctx.detail.clear();
     show(this.status);
-    show(reviews, h("p", { class: "lnb-loading" }, "Loading…"));
+    show(reviews, h("p.lnb-loading", "Loading…"));
     try {
       const views = await loadViews(ctx.kernel, "review/review.js");
       if (reviews.hidden) return;
@@ -209,7 +189,7 @@ class Branches {
     const isAway = place && (branch !== screen.branch || version !== screen.version);
     const go = () => ctx.travel({ branch, version });
     const link = button(`Go to ${place?.label}`, go, { class: "lnb-link" });
-    show(this.status, h("span", {}, `✓ ${words}`), isAway && !travel && link);
+    show(this.status, h("span", `✓ ${words}`), isAway && !travel && link);
     ctx.announce(words);
     ctx.refresh(parts);
     if (code) ctx.code(code);

@@ -17,14 +17,10 @@ const GLYPHS = { replayed: "·", merged: "≈", conflict: "✕" };
 /** @param {Grid} grid @param {{source: string, target: string}} names */
 export function conflictGrid(grid, names) {
   if (!grid.source.length)
-    return h(
-      "p",
-      { class: "lnb-faint" },
-      `${names.source} has no change that ${names.target} lacks.`,
-    );
+    return h("p.lnb-faint", `${names.source} has no change that ${names.target} lacks.`);
   const readout = h(
-    "p",
-    { class: "lnb-cg-readout", "aria-live": "polite" },
+    "p.lnb-cg-readout",
+    { "aria-live": "polite" },
     "Choose a cell to read its reason.",
   );
   const wide = grid.target.length;
@@ -61,7 +57,7 @@ export function conflictGrid(grid, names) {
     cells[position].setAttribute("tabindex", "-1");
     cells[index].setAttribute("tabindex", "0");
     position = index;
-    show(readout, h("strong", {}, label), details && h("span", {}, details.reason));
+    show(readout, h("strong", label), details && h("span", details.reason));
   }
 
   /** @param {KeyboardEvent} event */
@@ -87,9 +83,9 @@ export function conflictGrid(grid, names) {
     const { family, glyph } = lookOfOperation(version.operation);
     return [
       h("i", { class: `lnb-op-${family}`, "aria-hidden": "true" }, glyph),
-      h("b", {}, version.label),
+      h("b", version.label),
       " ",
-      h("small", {}, version.operation || "unknown"),
+      h("small", version.operation || "unknown"),
     ];
   };
   const lines = grid.source.map((version, row) =>
@@ -97,15 +93,12 @@ export function conflictGrid(grid, names) {
       "tr",
       { role: "row" },
       h("th", { scope: "row", role: "rowheader", title: version.text }, step(version)),
-      wide
-        ? cells.slice(row * wide, (row + 1) * wide)
-        : h("td", { class: "lnb-cg-text" }, version.text),
+      wide ? cells.slice(row * wide, (row + 1) * wide) : h("td.lnb-cg-text", version.text),
     ),
   );
   const table = h(
-    "table",
+    "table.lnb-cg",
     {
-      class: "lnb-cg",
       role: "grid",
       "aria-label": `${names.source} against ${names.target}`,
       on: { keydown: onKey },
@@ -117,11 +110,7 @@ export function conflictGrid(grid, names) {
           h(
             "tr",
             { role: "row" },
-            h(
-              "th",
-              { role: "columnheader", class: "lnb-cg-corner" },
-              `${names.source} ↓  ${names.target} →`,
-            ),
+            h("th.lnb-cg-corner", { role: "columnheader" }, `${names.source} ↓  ${names.target} →`),
             grid.target.map((version) =>
               h("th", { scope: "col", role: "columnheader", title: version.text }, step(version)),
             ),
@@ -135,10 +124,9 @@ export function conflictGrid(grid, names) {
     grid.hidden_target && `${plural(grid.hidden_target, "older version")} of ${names.target}`,
   ].filter(Boolean);
   return h(
-    "div",
-    { class: "lnb-cg-whole" },
-    h("div", { class: "lnb-cg-scroll" }, table),
+    "div.lnb-cg-whole",
+    h("div.lnb-cg-scroll", table),
     wide ? readout : null,
-    hidden.length ? h("p", { class: "lnb-faint" }, `not shown: ${hidden.join(", ")}`) : null,
+    hidden.length ? h("p.lnb-faint", `not shown: ${hidden.join(", ")}`) : null,
   );
 }

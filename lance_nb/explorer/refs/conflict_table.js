@@ -43,10 +43,10 @@ export class ConflictTable {
   cursor = { line: 0, spot: 1 };
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   waiting = undefined;
-  intro = h("p", {});
-  wide = h("div", { class: "lnb-ct-wide" });
-  body = h("div", {});
-  pager = h("p", { class: "lnb-ct-pager" });
+  intro = h("p");
+  wide = h("div.lnb-ct-wide");
+  body = h("div");
+  pager = h("p.lnb-ct-pager");
 
   /**
    * @param {Lnb.Context} ctx
@@ -60,9 +60,9 @@ export class ConflictTable {
     this.requests = requests;
     this.line = ctx.kernel.line();
     this.element = h(
-      "section",
-      { class: "lnb-ct", "aria-label": "conflicts", on: { keydown: (event) => this.onKey(event) } },
-      h("h4", { class: "lnb-ct-title" }, "Conflicts"),
+      "section.lnb-ct",
+      { "aria-label": "conflicts", on: { keydown: (event) => this.onKey(event) } },
+      h("h4.lnb-ct-title", "Conflicts"),
       this.intro,
       this.wide,
       this.body,
@@ -141,8 +141,8 @@ export class ConflictTable {
     const [ours, theirs] = [titles.ours, titles.theirs].map((title) => title.replace(/:\d+$/, ""));
     const names = { ...(ours === theirs ? titles : { ours, theirs }), base: "base" };
     return h(
-      "span",
-      { class: "lnb-choices", role: "group", "aria-label": label },
+      "span.lnb-choices",
+      { role: "group", "aria-label": label },
       SIDES.filter((side) => row !== null || applies(this.plan, side)).map((side) =>
         button(names[side], () => this.choose({ row, column, take: side }), {
           class: "lnb-choice",
@@ -157,10 +157,9 @@ export class ConflictTable {
   paint() {
     if (!this.plan) return;
     const { cells, note, sides } = this.plan;
-    show(this.intro, !sides && this.advice(), note && h("span", { class: "lnb-ct-note" }, note));
+    show(this.intro, !sides && this.advice(), note && h("span.lnb-ct-note", note));
     /** @param {string} label @param {string | null} column */
-    const group = (label, column) =>
-      h("div", {}, h("b", {}, label), this.sideButtons(label, null, column));
+    const group = (label, column) => h("div", h("b", label), this.sideButtons(label, null, column));
     show(
       this.wide,
       group("all conflicts", null),
@@ -168,7 +167,7 @@ export class ConflictTable {
         cells.columns.map((/** @type {Lnb.Json} */ column) =>
           group(`${column.label} (${count(column.count)})`, column.name),
         ),
-      cells.hidden && h("small", {}, `and ${plural(cells.hidden, "more column")}`),
+      cells.hidden && h("small", `and ${plural(cells.hidden, "more column")}`),
     );
     this.paintLines();
     const last = Math.min(this.first + PAGE, cells.total);
@@ -178,7 +177,7 @@ export class ConflictTable {
       this.pager,
       cells.total > PAGE && [
         button("Previous", previous, { disabled: this.first === 0 }),
-        h("span", {}, `cells ${count(this.first + 1)} to ${count(last)} of ${count(cells.total)}`),
+        h("span", `cells ${count(this.first + 1)} to ${count(last)} of ${count(cells.total)}`),
         button("Next", next, { disabled: last >= cells.total }),
       ],
     );
@@ -205,8 +204,8 @@ export class ConflictTable {
     const title = (/** @type {string} */ text) =>
       h("th", { scope: "col", role: "columnheader" }, text);
     const table = h(
-      "table",
-      { class: "lnb-table lnb-ct-table", role: "grid", "aria-label": "cells in conflict" },
+      "table.lnb-table.lnb-ct-table",
+      { role: "grid", "aria-label": "cells in conflict" },
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head.map(title))),
       h(
         "tbody",
@@ -214,7 +213,7 @@ export class ConflictTable {
         this.lines.map((line, index) => this.lineRow(line, index)),
       ),
     );
-    show(this.body, h("div", { class: "lnb-ct-scroll" }, table));
+    show(this.body, h("div.lnb-ct-scroll", table));
     if (!focused) return;
     // The same box stands in the new table while its value is being typed.
     if (active && this.body.contains(active)) active.focus({ preventScroll: true });
@@ -271,9 +270,9 @@ export class ConflictTable {
   result(line, index, choice) {
     const editor = this.editors.get(keyOf(line.row, line.column));
     if (editor) return editor;
-    const place = h("span", { class: "lnb-ct-result" });
-    let shown = h("em", { class: "lnb-ct-open" }, "to choose");
-    if (choice?.take === "value") shown = h("b", {}, `✎ ${choice.shown ?? "null"}`);
+    const place = h("span.lnb-ct-result");
+    let shown = h("em.lnb-ct-open", "to choose");
+    if (choice?.take === "value") shown = h("b", `✎ ${choice.shown ?? "null"}`);
     else if (choice) shown = this.titles()[/** @type {Side} */ (choice.take)];
     const look = {
       class: "lnb-link",
@@ -296,10 +295,9 @@ export class ConflictTable {
     const side =
       choice && choice.take !== "value" ? line[/** @type {Side} */ (choice.take)] : line.ours;
     const start = choice?.take === "value" ? choice.value : side?.text;
-    const problem = h("small", { class: "lnb-cq-stop", role: "alert" });
+    const problem = h("small.lnb-cq-stop", { role: "alert" });
     /** @type {HTMLInputElement} */
-    const box = h("input", {
-      class: "lnb-input",
+    const box = h("input.lnb-input", {
       "aria-label": `value of ${line.name} for row ${line.label}`,
       value: start ?? "",
       spellcheck: "false",

@@ -22,13 +22,13 @@ export class MergePage {
   proposedMessage = "";
   requests = 0;
   // Parts of the preview: while cells are chosen the table stays, and the others are shown anew.
-  head = h("div", {});
-  body = h("div", {});
-  acts = h("div", {});
-  checking = h("div", {});
-  out = h("div", { class: "lnb-mp-out" });
-  first = h("span", {});
-  second = h("span", {});
+  head = h("div");
+  body = h("div");
+  acts = h("div");
+  checking = h("div");
+  out = h("div.lnb-mp-out");
+  first = h("span");
+  second = h("span");
   conflicts = this.choice("conflict resolution", [
     ["fail", "conflicts: stop"],
     ["ours", "conflicts: keep the target's"],
@@ -46,8 +46,7 @@ export class MergePage {
     this.copy,
     " copy files",
   );
-  key = h("input", {
-    class: "lnb-input",
+  key = h("input.lnb-input", {
     "aria-label": "key columns",
     placeholder: "key columns (id, …)",
     title: "Columns that identify rows when there are no stable row ids",
@@ -55,8 +54,7 @@ export class MergePage {
     size: "19",
     on: { change: () => this.preview() },
   });
-  message = h("input", {
-    class: "lnb-input lnb-rf-note",
+  message = h("input.lnb-input.lnb-rf-note", {
     "aria-label": "commit message",
     placeholder: "no commit message",
     maxlength: "2000",
@@ -79,20 +77,20 @@ export class MergePage {
       this.preview();
     };
     this.element = h(
-      "section",
-      { class: "lnb-mp", "aria-label": "merge", tabindex: "-1", hidden: true },
-      h("p", { class: "lnb-mp-head" }, button("← Branches and tags", tools.close)),
+      "section.lnb-mp",
+      { "aria-label": "merge", tabindex: "-1", hidden: true },
+      h("p.lnb-mp-head", button("← Branches and tags", tools.close)),
       h(
-        "form",
-        { class: "lnb-mp-form", on: { submit } },
-        h("div", { class: "lnb-choices", role: "group", "aria-label": "what to do" }, this.kinds),
+        "form.lnb-mp-form",
+        { on: { submit } },
+        h("div.lnb-choices", { role: "group", "aria-label": "what to do" }, this.kinds),
         this.first,
         this.source.element,
         this.second,
         this.into.element,
-        h("button", { class: "lnb-button", type: "submit" }, "Preview"),
+        h("button.lnb-button", { type: "submit" }, "Preview"),
       ),
-      h("div", { class: "lnb-mp-form" }, this.conflicts, this.strategy, this.key, this.copyLabel),
+      h("div.lnb-mp-form", this.conflicts, this.strategy, this.key, this.copyLabel),
       this.out,
     );
   }
@@ -111,8 +109,8 @@ export class MergePage {
   /** @param {string} label @param {[value: string, label: string][]} options */
   choice(label, options) {
     return h(
-      "select",
-      { class: "lnb-input", "aria-label": label, on: { change: () => this.preview() } },
+      "select.lnb-input",
+      { "aria-label": label, on: { change: () => this.preview() } },
       options.map(([value, text]) => h("option", { value }, text)),
     );
   }
@@ -161,7 +159,7 @@ export class MergePage {
   async preview() {
     if (!this.source.input.value.trim()) return this.source.input.focus();
     this.clear();
-    const place = h("div", {});
+    const place = h("div");
     show(this.out, place);
     const plan = await this.plan(place, "Reading the changes of both sides…", null);
     if (!plan) return;
@@ -200,32 +198,29 @@ export class MergePage {
     if (plan.cells) this.table.put(plan);
     show(
       this.head,
-      plan.refusal && h("p", { class: "lnb-cq-stop" }, `${plan.refusal}.`),
+      plan.refusal && h("p.lnb-cq-stop", `${plan.refusal}.`),
       h(
-        "p",
-        { class: "lnb-mp-title" },
-        h("strong", {}, plan.title),
+        "p.lnb-mp-title",
+        h("strong", plan.title),
         h("span", { class: `lnb-badge lnb-mp-${plan.strategy}` }, plan.words),
-        h("small", {}, `base ${plan.base.label}`),
+        h("small", `base ${plan.base.label}`),
       ),
       !isNothing && figures(plan),
-      plan.unresolved > 0 &&
-        h("small", { class: "lnb-faint" }, "Rows in conflict are not counted."),
-      plan.pin && h("p", { class: "lnb-mp-pin" }, h("i", {}, "⊙"), ` ${plan.pin}.`),
+      plan.unresolved > 0 && h("small.lnb-faint", "Rows in conflict are not counted."),
+      plan.pin && h("p.lnb-mp-pin", h("i", "⊙"), ` ${plan.pin}.`),
       listed.length > 0 && conflictList(plan, listed),
       plan.offers.length > 0 &&
         h(
-          "p",
-          { class: "lnb-rf-acts" },
+          "p.lnb-rf-acts",
           plan.offers.map((/** @type {Lnb.Json} */ offer) => this.offerButton(offer)),
         ),
     );
-    const notes = plan.notes.map((/** @type {string} */ note) => h("li", {}, note));
+    const notes = plan.notes.map((/** @type {string} */ note) => h("li", note));
     show(
       this.body,
       conflictGrid(plan.grid, names),
       plan.sample.rows.length > 0 && sample(plan.sample, names, plan.base.label),
-      notes.length > 0 && h("ul", { class: "lnb-cq" }, notes),
+      notes.length > 0 && h("ul.lnb-cq", notes),
     );
     if (this.message.value === this.proposedMessage) this.message.value = plan.message;
     this.proposedMessage = plan.message;
@@ -254,11 +249,10 @@ export class MergePage {
       numOthers && `${plural(numOthers, "conflict")} to decide first`,
     ];
     return h(
-      "p",
-      { class: "lnb-rf-acts lnb-mp-acts" },
+      "p.lnb-rf-acts.lnb-mp-acts",
       this.message,
       this.tools.guard.button(label, () => this.commit(plan), { refused: unresolved > 0 }),
-      unresolved > 0 && h("small", { class: "lnb-cq-stop" }, missing.filter(Boolean).join(", ")),
+      unresolved > 0 && h("small.lnb-cq-stop", missing.filter(Boolean).join(", ")),
     );
   }
 
@@ -284,8 +278,7 @@ const DECIDED = { ours: "The target's is kept.", theirs: "The source's is taken.
 /** @param {Lnb.Json} plan @param {Lnb.Json[]} conflicts */
 function conflictList(plan, conflicts) {
   return h(
-    "ul",
-    { class: "lnb-cq" },
+    "ul.lnb-cq",
     conflicts.map((conflict) =>
       h(
         "li",
@@ -293,16 +286,13 @@ function conflictList(plan, conflicts) {
         h("i", { "aria-hidden": "true" }, conflict.resolution ? "!" : "✕"),
         h(
           "span",
-          {},
-          h("b", {}, conflict.kind),
+          h("b", conflict.kind),
           ` ${conflict.text}. `,
-          conflict.resolution
-            ? h("em", {}, DECIDED[conflict.resolution] ?? "")
-            : `${conflict.remedy}.`,
+          conflict.resolution ? h("em", DECIDED[conflict.resolution] ?? "") : `${conflict.remedy}.`,
         ),
       ),
     ),
-    plan.hidden_conflicts ? h("li", {}, `and ${count(plan.hidden_conflicts)} more`) : null,
+    plan.hidden_conflicts ? h("li", `and ${count(plan.hidden_conflicts)} more`) : null,
   );
 }
 
@@ -314,8 +304,7 @@ function figures(plan) {
     .map((kind) => `${count(fragments[kind])} ${kind}`);
   const change = rows[1] - rows[0];
   const list = h(
-    "ul",
-    { class: "lnb-mp-fragments" },
+    "ul.lnb-mp-fragments",
     fragments.lines.map((/** @type {Lnb.Json} */ line) =>
       h(
         "li",
@@ -324,14 +313,12 @@ function figures(plan) {
         `fragment ${line.id}: ${count(line.before)} → ${plural(line.after, "row")}`,
       ),
     ),
-    fragments.hidden ? h("li", {}, `and ${count(fragments.hidden)} more`) : null,
+    fragments.hidden ? h("li", `and ${count(fragments.hidden)} more`) : null,
   );
   return h(
     "div",
-    {},
     h(
-      "p",
-      { class: "lnb-mp-figures" },
+      "p.lnb-mp-figures",
       [
         `rows ${count(rows[0])} → ${count(rows[1])} ` +
           `(${change < 0 ? "−" : "+"}${count(Math.abs(change))})`,
@@ -341,8 +328,8 @@ function figures(plan) {
         .filter(Boolean)
         .join(" · "),
     ),
-    plan.columns.length ? h("p", {}, `columns: ${plan.columns.join(", ")}`) : null,
-    fragments.lines.length ? h("details", {}, h("summary", {}, "resulting fragments"), list) : null,
+    plan.columns.length ? h("p", `columns: ${plan.columns.join(", ")}`) : null,
+    fragments.lines.length ? h("details", h("summary", "resulting fragments"), list) : null,
   );
 }
 
@@ -360,35 +347,29 @@ function sample({ columns, rows }, names, base) {
   return h(
     "details",
     { open: true },
-    h("summary", {}, "rows that both sides changed"),
+    h("summary", "rows that both sides changed"),
     h(
-      "div",
+      "div.lnb-cg-scroll",
       {
-        class: "lnb-cg-scroll",
         tabindex: "0",
         role: "region",
         "aria-label": "rows that both sides changed",
       },
       h(
-        "table",
-        { class: "lnb-table" },
+        "table.lnb-table",
         h(
           "thead",
-          {},
           h(
             "tr",
-            {},
             ["", ...columns].map((name) => h("th", { scope: "col" }, name)),
           ),
         ),
         rows.map((/** @type {Lnb.Json} */ row) =>
           h(
-            "tbody",
-            { class: "lnb-mp-row" },
+            "tbody.lnb-mp-row",
             sides.map(([side, label]) =>
               h(
                 "tr",
-                {},
                 h("th", { scope: "row" }, label),
                 row[side]
                   ? row[side].map(
@@ -405,8 +386,8 @@ function sample({ columns, rows }, names, base) {
                         ),
                     )
                   : h(
-                      "td",
-                      { colspan: columns.length, class: "lnb-faint" },
+                      "td.lnb-faint",
+                      { colspan: columns.length },
                       side === "base" ? "absent" : "deleted",
                     ),
               ),

@@ -16,7 +16,7 @@ import { refForm } from "./ref_form.js";
  */
 
 class RefCard {
-  out = h("div", { class: "lnb-rc-out" });
+  out = h("div.lnb-rc-out");
 
   /**
    * @param {Lnb.Context} ctx @param {Lnb.Json} model see refs/ref_list.py
@@ -31,11 +31,10 @@ class RefCard {
       ? ["Tags on it", "Branches from it"]
       : ["Other tags there", "Branches that started there"];
     this.element = h(
-      "div",
-      { class: "lnb-rc" },
-      model.note && h("p", { class: "lnb-rc-note" }, model.note),
+      "div.lnb-rc",
+      model.note && h("p.lnb-rc-note", model.note),
       factList(model.facts),
-      h("p", { class: "lnb-rf-acts" }, this.actions()),
+      h("p.lnb-rf-acts", this.actions()),
       this.out,
       model.metadata.length > 0 && section("Metadata", factList(model.metadata)),
       this.related(tags, model.tags, "tag"),
@@ -100,8 +99,8 @@ class RefCard {
     });
     if (!deletion) return;
     ctx.code(deletion.code);
-    const freed = h("div", {});
-    const act = h("span", {});
+    const freed = h("div");
+    const act = h("span");
     /** @param {boolean} isRight whether the word was typed that confirms it */
     const paintAct = (isRight) => {
       const remove = () => this.remove(deletion.seen, typed.value());
@@ -112,15 +111,14 @@ class RefCard {
     paintAct(typed.right());
     this.put(
       h(
-        "section",
-        { class: "lnb-rf", "aria-label": `delete ${kind} ${label}` },
-        h("h4", { class: "lnb-br-title" }, `Delete ${kind} ${label}?`),
+        "section.lnb-rf",
+        { "aria-label": `delete ${kind} ${label}` },
+        h("h4.lnb-br-title", `Delete ${kind} ${label}?`),
         consequenceList(deletion.consequences),
         freed,
         typed.element,
         h(
-          "p",
-          { class: "lnb-rf-acts" },
+          "p.lnb-rf-acts",
           act,
           !this.isBranch && button("How many bytes?", () => this.countBytes(freed)),
           button("Keep it", this.clear),
@@ -137,7 +135,7 @@ class RefCard {
       words: "Counting…",
       noun: "manifest",
     });
-    if (result) show(place, h("p", {}, result.words));
+    if (result) show(place, h("p", result.words));
   }
 
   /** @param {Lnb.Json} seen the record that was shown @param {string} typed */
@@ -156,8 +154,7 @@ class RefCard {
 
   writeNote() {
     const { kind, name, note } = this.model;
-    const box = h("input", {
-      class: "lnb-input lnb-rf-note",
+    const box = h("input.lnb-input.lnb-rf-note", {
       "aria-label": "note",
       value: note,
       maxlength: "2000",
@@ -173,7 +170,7 @@ class RefCard {
       }
     };
     const acts = [this.tools.guard.button("Save", save), button("Cancel", this.clear)];
-    this.put(h("p", { class: "lnb-rf-acts" }, box, acts));
+    this.put(h("p.lnb-rf-acts", box, acts));
   }
 
   /** @param {string} title @param {Lnb.Json} refs @param {string} kind */
@@ -181,15 +178,10 @@ class RefCard {
     if (!lines.length) return null;
     const items = lines.map((/** @type {Lnb.Json} */ line) => {
       const open = () => this.tools.show(kind, line.name);
-      return h(
-        "li",
-        {},
-        button(line.label, open, { class: "lnb-link" }),
-        h("small", {}, line.place.label),
-      );
+      return h("li", button(line.label, open, { class: "lnb-link" }), h("small", line.place.label));
     });
-    const more = hidden > 0 && h("p", { class: "lnb-faint" }, `and ${hidden} more`);
-    return section(title, h("ul", { class: "lnb-rc-list" }, items), more);
+    const more = hidden > 0 && h("p.lnb-faint", `and ${hidden} more`);
+    return section(title, h("ul.lnb-rc-list", items), more);
   }
 }
 
@@ -203,14 +195,13 @@ export function refCard(ctx, model, tools) {
 
 /** @param {string} title @param {...Lnb.Child} content */
 const section = (title, ...content) =>
-  h("section", { class: "lnb-br-section" }, h("h4", { class: "lnb-br-title" }, title), ...content);
+  h("section.lnb-br-section", h("h4.lnb-br-title", title), ...content);
 
 /** @param {Lnb.Entry[]} entries */
 const factList = (entries) =>
   h(
-    "dl",
-    { class: "lnb-rc-facts" },
-    entries.map(({ label, value }) => h("div", {}, h("dt", {}, label), h("dd", {}, value))),
+    "dl.lnb-rc-facts",
+    entries.map(({ label, value }) => h("div", h("dt", label), h("dd", value))),
   );
 
 /** @param {Lnb.Place} place @returns {Lnb.Place} */

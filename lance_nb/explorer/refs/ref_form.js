@@ -20,8 +20,7 @@ import { consequenceList } from "../stage/consequence_card.js";
  */
 export function refForm(ctx, { kind, action, name = "", seen = null, at: refText }, tools) {
   const title = action === "move" ? `Move tag ${name}` : `New ${kind}`;
-  const box = h("input", {
-    class: "lnb-input",
+  const box = h("input.lnb-input", {
     "aria-label": `name of the ${kind}`,
     placeholder: `name of the ${kind}`,
     spellcheck: "false",
@@ -29,15 +28,14 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at: refText
     hidden: action === "move",
     on: { input: check },
   });
-  const note = h("input", {
-    class: "lnb-input lnb-rf-note",
+  const note = h("input.lnb-input.lnb-rf-note", {
     "aria-label": "note",
     placeholder: "note (optional)",
     hidden: action === "move",
   });
   const where = refBox(ctx, { label: "version", value: refText, changed: check });
-  const advice = h("div", { class: "lnb-rf-told", "aria-live": "polite" });
-  const acts = h("p", { class: "lnb-rf-acts" });
+  const advice = h("div.lnb-rf-told", { "aria-live": "polite" });
+  const acts = h("p.lnb-rf-acts");
   const request = ctx.kernel.line();
   /** @type {(Lnb.Place & {label: string}) | null} */
   let place = null;
@@ -53,7 +51,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at: refText
         where.input.setAttribute("aria-invalid", String(Boolean(problem)));
         show(
           advice,
-          [reason, problem].filter(Boolean).map((words) => h("p", { class: "lnb-cq-stop" }, words)),
+          [reason, problem].filter(Boolean).map((words) => h("p.lnb-cq-stop", words)),
           problem ? null : consequenceList(consequences),
         );
         const stop =
@@ -97,17 +95,10 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at: refText
   paintActs(true, null);
   check();
   return h(
-    "section",
-    { class: "lnb-rf", "aria-label": title },
-    h("h3", { class: "lnb-br-title" }, title),
-    h(
-      "p",
-      { class: "lnb-rf-fields" },
-      box,
-      h("span", {}, action === "move" ? "to" : "at"),
-      where.element,
-      note,
-    ),
+    "section.lnb-rf",
+    { "aria-label": title },
+    h("h3.lnb-br-title", title),
+    h("p.lnb-rf-fields", box, h("span", action === "move" ? "to" : "at"), where.element, note),
     advice,
     acts,
   );
@@ -126,8 +117,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at: refText
  * @returns `element` and `input`
  */
 export function refBox(ctx, { label, value = "", branches = false, changed }) {
-  const input = h("input", {
-    class: "lnb-input",
+  const input = h("input.lnb-input", {
     "aria-label": label,
     placeholder: branches ? "a branch" : "12 · dev · dev:3 · tag:v1 · HEAD~2",
     spellcheck: "false",
@@ -173,5 +163,5 @@ export function refBox(ctx, { label, value = "", branches = false, changed }) {
     );
   }
 
-  return { element: h("span", { class: "lnb-ref-box" }, input, offers.list), input };
+  return { element: h("span.lnb-ref-box", input, offers.list), input };
 }

@@ -96,18 +96,17 @@ export class RefList {
   heads = new Map();
   total = 0;
   cursor = 0;
-  head = h("div", { class: "lnb-rl-row lnb-rl-head", role: "row", "aria-rowindex": "1" });
-  space = h("div", { class: "lnb-rl-space", role: "rowgroup" });
+  head = h("div.lnb-rl-row.lnb-rl-head", { role: "row", "aria-rowindex": "1" });
+  space = h("div.lnb-rl-space", { role: "rowgroup" });
   paint = perFrame(() => this.paintNow());
   element = h(
-    "div",
+    "div.lnb-rl",
     {
-      class: "lnb-rl",
       role: "grid",
       tabindex: "0",
       on: { scroll: this.paint, keydown: (event) => this.onKey(event) },
     },
-    h("div", { role: "rowgroup", class: "lnb-rl-top" }, this.head),
+    h("div.lnb-rl-top", { role: "rowgroup" }, this.head),
     this.space,
   );
 
@@ -179,8 +178,7 @@ export class RefList {
   rowOf(index) {
     const existing = this.rows.get(index);
     if (existing) return existing;
-    const row = h("div", {
-      class: "lnb-rl-row",
+    const row = h("div.lnb-rl-row", {
       role: "row",
       id: `${this.uid}-${index}`,
       "aria-rowindex": index + 2,

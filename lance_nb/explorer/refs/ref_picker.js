@@ -14,15 +14,13 @@ let instances = 0;
  */
 export function refPicker(ctx, { hint = "go to…", label = "go to a version, tag or branch" } = {}) {
   const uid = `lnb-refs${(instances += 1)}`;
-  const list = h("ul", {
-    class: "lnb-choices-list",
+  const list = h("ul.lnb-choices-list", {
     role: "listbox",
     id: uid,
     "aria-label": "versions, tags and branches",
     hidden: true,
   });
-  const input = h("input", {
-    class: "lnb-input",
+  const input = h("input.lnb-input", {
     role: "combobox",
     "aria-expanded": "false",
     "aria-controls": uid,
@@ -47,18 +45,17 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
       list,
       choices.map((choice, index) =>
         h(
-          "li",
+          "li.lnb-choice-line",
           {
             role: "option",
-            class: "lnb-choice-line",
             id: `${uid}-${index}`,
             "aria-selected": "false",
             title: choice.kind,
             on: { mousedown: (event) => event.preventDefault(), click: () => go(choice.ref) },
           },
           h("i", { "aria-hidden": "true" }, GLYPHS[choice.kind] ?? "·"),
-          h("b", {}, choice.label),
-          h("small", {}, choice.note || choice.kind),
+          h("b", choice.label),
+          h("small", choice.note || choice.kind),
         ),
       ),
     );
@@ -104,9 +101,8 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
   input.addEventListener("focus", ask);
   input.addEventListener("blur", close);
   return h(
-    "form",
+    "form.lnb-goto",
     {
-      class: "lnb-goto",
       title: "12 · tag:v1 · dev · dev:3 · HEAD~2 · 2026-08-01",
       on: {
         submit: (event) => {

@@ -33,13 +33,13 @@ class Retention {
   timer = undefined;
   isStale = false;
   numListed = 0; // versions on the timeline when the survey was taken
-  panel = h("section", { class: "lnb-rt", "aria-label": "clean-up simulator" });
-  keepLabel = h("output", { class: "lnb-rt-value" });
-  daysLabel = h("output", { class: "lnb-rt-value" });
-  total = h("p", { class: "lnb-rt-total", "aria-live": "polite" });
-  detail = h("div", { class: "lnb-rt-files" });
-  notice = h("p", { class: "lnb-rt-notice", hidden: true });
-  problem = h("div", {});
+  panel = h("section.lnb-rt", { "aria-label": "clean-up simulator" });
+  keepLabel = h("output.lnb-rt-value");
+  daysLabel = h("output.lnb-rt-value");
+  total = h("p.lnb-rt-total", { "aria-live": "polite" });
+  detail = h("div.lnb-rt-files");
+  notice = h("p.lnb-rt-notice", { hidden: true });
+  problem = h("div");
   stageButton = button("Stage this clean-up", () => this.stage(), {
     class: "lnb-button lnb-write",
   });
@@ -98,8 +98,7 @@ class Retention {
     show(
       this.panel,
       h(
-        "div",
-        { class: "lnb-rt-controls" },
+        "div.lnb-rt-controls",
         this.slider("keep the newest", keepRange, this.keepLabel, (value) => (this.keep = value)),
         this.slider("and all younger than", daysRange, this.daysLabel, (value) => {
           this.days = value;
@@ -107,12 +106,10 @@ class Retention {
         this.tags(),
       ),
       h(
-        "div",
-        { class: "lnb-rt-result" },
+        "div.lnb-rt-result",
         this.total,
         h(
-          "p",
-          { class: "lnb-rt-acts" },
+          "p.lnb-rt-acts",
           this.stageButton,
           button("Close", () => this.link?.close()),
         ),
@@ -140,7 +137,7 @@ class Retention {
       ...range,
       on: { input: onInput, keydown: (event) => event.stopPropagation() },
     });
-    return h("label", { class: "lnb-rt-control" }, h("span", {}, label), input, output);
+    return h("label.lnb-rt-control", h("span", label), input, output);
   }
 
   /** Tags keep their versions; one that is switched off counts as deleted. */
@@ -148,11 +145,11 @@ class Retention {
     const { tags, hidden_tags: numHidden } = this.state;
     if (!tags.length) return null;
     return h(
-      "div",
-      { class: "lnb-rt-tags", role: "group", "aria-label": "tags that keep their version" },
-      h("span", {}, "tags kept"),
+      "div.lnb-rt-tags",
+      { role: "group", "aria-label": "tags that keep their version" },
+      h("span", "tags kept"),
       tags.map((/** @type {Lnb.Json} */ tag) => this.tagButton(tag)),
-      numHidden > 0 && h("span", { class: "lnb-faint" }, `and ${numHidden} more`),
+      numHidden > 0 && h("span.lnb-faint", `and ${numHidden} more`),
     );
   }
 
@@ -192,8 +189,8 @@ class Retention {
   paintResult() {
     const { versions, files, size, code } = this.simulated;
     const isEmpty = !versions && !files;
-    const removed = h("b", {}, plural(versions, "version"));
-    const freed = [" and free ", h("b", {}, size), ` in ${plural(files, "file")}`];
+    const removed = h("b", plural(versions, "version"));
+    const freed = [" and free ", h("b", size), ` in ${plural(files, "file")}`];
     show(this.total, isEmpty ? "Nothing would be removed" : ["Would remove ", removed, ...freed]);
     const isShut = this.ctx.screen().locked !== false;
     this.stageButton.disabled = isShut || this.isStale || isEmpty;
@@ -248,14 +245,14 @@ class Retention {
         "li",
         { class: file.goes ? "lnb-rt-goes" : "", title: file.kept },
         h("i", { "aria-hidden": "true" }, file.goes ? "−" : "="),
-        h("code", {}, file.name),
-        h("small", {}, file.size),
-        h("span", {}, file.kept),
+        h("code", file.name),
+        h("small", file.size),
+        h("span", file.kept),
       ),
     );
     const fate = goes ? "would be removed" : `stays: ${reason}`;
-    const title = h("h4", {}, `${this.state.label}:${version} `, h("small", {}, fate));
-    show(this.detail, title, h("ul", {}, items));
+    const title = h("h4", `${this.state.label}:${version} `, h("small", fate));
+    show(this.detail, title, h("ul", items));
   }
 
   async stage() {

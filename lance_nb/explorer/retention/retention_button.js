@@ -14,7 +14,7 @@ import { loadViews } from "../js/tab_host.js";
 
 /** @param {Lnb.Context} ctx @param {() => void} repaint paints the bars anew */
 export function retentionButton(ctx, repaint) {
-  const panel = h("div", { class: "lnb-tl-retention", hidden: true });
+  const panel = h("div.lnb-tl-retention", { hidden: true });
   const button = makeButton("Clean-up…", () => (panel.hidden ? open() : close()), {
     class: "lnb-button lnb-tl-tool",
     hidden: true,
@@ -38,7 +38,7 @@ export function retentionButton(ctx, repaint) {
   async function open() {
     panel.hidden = false;
     button.setAttribute("aria-expanded", "true");
-    show(panel, h("p", { class: "lnb-loading" }, "Loading…"));
+    show(panel, h("p.lnb-loading", "Loading…"));
     try {
       const views = await loadViews(ctx.kernel, "retention/retention.js");
       if (panel.hidden) return;

@@ -34,18 +34,17 @@ export class CommentBox {
       "input",
       stayingKeys({ class: "lnb-input", "aria-label": "your name", maxlength: 200 }),
     );
-    this.about = h("p", { class: "lnb-rv-about" });
+    this.about = h("p.lnb-rv-about");
     /** @param {string} label @param {string} kind */
     const writeButton = (label, kind) => guard.button(label, () => write(this.#remark(kind)));
     this.element = h(
-      "div",
-      { class: "lnb-rv-write", role: "group", "aria-label": "write" },
+      "div.lnb-rv-write",
+      { role: "group", "aria-label": "write" },
       this.about,
       this.text,
       h(
-        "p",
-        { class: "lnb-rv-acts" },
-        h("label", {}, "as ", this.author),
+        "p.lnb-rv-acts",
+        h("label", "as ", this.author),
         writeButton("Comment", "comment"),
         writeButton("Approve", "approval"),
         writeButton("Request changes", "changes-requested"),

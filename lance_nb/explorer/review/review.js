@@ -35,13 +35,13 @@ class Review {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   timer = undefined;
   painter = new SectionPainter();
-  head = h("header", { class: "lnb-rv-head" });
-  news = h("div", { class: "lnb-rv-news", role: "status" });
-  loading = h("div", {});
-  comments = h("ol", { class: "lnb-rv-comments", "aria-label": "discussion" });
+  head = h("header.lnb-rv-head");
+  news = h("div.lnb-rv-news", { role: "status" });
+  loading = h("div");
+  comments = h("ol.lnb-rv-comments", { "aria-label": "discussion" });
   problem = h("div", { role: "alert" });
   /** @type {Map<string, HTMLElement>} */
-  places = new Map(SECTIONS.map(([section]) => [section, h("div", { class: "lnb-rv-place" })]));
+  places = new Map(SECTIONS.map(([section]) => [section, h("div.lnb-rv-place")]));
 
   /** @param {HTMLElement} el @param {Lnb.Context} ctx @param {ReviewLink} link */
   constructor(el, ctx, link) {
@@ -50,8 +50,8 @@ class Review {
     this.names = { branch: link.branch, into: link.into };
     this.box = new CommentBox(writeGuard(ctx), (remark) => this.write(remark));
     this.panel = h(
-      "section",
-      { class: "lnb-rv", tabindex: "0", "aria-label": `review of ${link.branch}` },
+      "section.lnb-rv",
+      { tabindex: "0", "aria-label": `review of ${link.branch}` },
       this.head,
       this.news,
       this.loading,
@@ -59,11 +59,11 @@ class Review {
         h(
           "details",
           { class: `lnb-rv-part lnb-rv-part-${section}`, open: true },
-          h("summary", {}, title),
+          h("summary", title),
           this.places.get(section),
         ),
       ),
-      h("h4", { class: "lnb-rv-title" }, "Discussion"),
+      h("h4.lnb-rv-title", "Discussion"),
       this.comments,
       this.problem,
       this.box.element,
@@ -108,14 +108,14 @@ class Review {
   /** @param {string} section */
   async load(section) {
     const place = /** @type {HTMLElement} */ (this.places.get(section));
-    const progress = h("span", {});
+    const progress = h("span");
     const running = this.ctx.kernel.ask(
       "review.section",
       { ...this.names, section },
       { progress: (done, total) => show(progress, ` ${done} of ${total}`) },
     );
     const cancel = button("Cancel", running.cancel);
-    show(place, h("p", { class: "lnb-faint" }, "Comparing…", progress, " ", cancel));
+    show(place, h("p.lnb-faint", "Comparing…", progress, " ", cancel));
     try {
       const { result, buffers } = await running;
       show(place, this.painter.paint(section, result, buffers));
@@ -136,9 +136,9 @@ class Review {
     const title = "Look at the newest version of the branch";
     show(
       this.news,
-      newest === null && h("span", {}, "The branch was deleted; its discussion stays. "),
+      newest === null && h("span", "The branch was deleted; its discussion stays. "),
       isMoved && [
-        h("span", {}, `The branch is at ${newest.label} now. `),
+        h("span", `The branch is at ${newest.label} now. `),
         button("Compare again", () => this.open(), { title }),
       ],
     );
@@ -157,13 +157,11 @@ class Review {
     show(
       this.head,
       h(
-        "div",
-        { class: "lnb-rv-top" },
-        h("h3", {}, `${summary.label} into ${summary.into_label}`),
+        "div.lnb-rv-top",
+        h("h3", `${summary.label} into ${summary.into_label}`),
         h("span", { class: `lnb-rv-state lnb-rv-${approved}` }, summary.state),
         h(
-          "span",
-          { class: "lnb-rv-acts" },
+          "span.lnb-rv-acts",
           button("Merge…", merge),
           base && this.ctx.has("changes") && button("Open all changes", openAll),
           button("As one file", () => this.download(), {
@@ -173,18 +171,17 @@ class Review {
         ),
       ),
       h(
-        "p",
-        { class: "lnb-faint" },
+        "p.lnb-faint",
         `${source.label} into ${target.label}${base ? `, compared with ${base.label}` : ""}`,
       ),
-      h("p", {}, summary.problem || summary.facts.join(" · ") || "nothing differs"),
+      h("p", summary.problem || summary.facts.join(" · ") || "nothing differs"),
     );
   }
 
   paintComments() {
     const { discussion, problems } = this.state;
     /** @param {string} text */
-    const note = (text) => h("li", { class: "lnb-faint" }, text);
+    const note = (text) => h("li.lnb-faint", text);
     show(
       this.comments,
       discussion.length
@@ -205,14 +202,13 @@ class Review {
         "data-id": remark.id,
       },
       h(
-        "p",
-        { class: "lnb-rv-who" },
-        h("b", {}, remark.author),
-        verdict && h("span", { class: "lnb-rv-said" }, verdict),
-        h("small", {}, remark.time_ms ? ageOf(remark.time_ms) : "", about),
+        "p.lnb-rv-who",
+        h("b", remark.author),
+        verdict && h("span.lnb-rv-said", verdict),
+        h("small", remark.time_ms ? ageOf(remark.time_ms) : "", about),
         button("Reply", () => this.box.reply(remark), { class: "lnb-link" }),
       ),
-      remark.text && h("p", { class: "lnb-rv-text" }, remark.text),
+      remark.text && h("p.lnb-rv-text", remark.text),
     );
   }
 

@@ -18,16 +18,16 @@ export const SECTIONS = [
 /** @param {Lnb.Child[]} head @param {Lnb.Child[][]} rows */
 const scrolledTable = (head, rows) =>
   h(
-    "div",
-    { class: "lnb-rv-scroll", tabindex: "0", role: "region", "aria-label": "table" },
+    "div.lnb-rv-scroll",
+    { tabindex: "0", role: "region", "aria-label": "table" },
     table(head, rows, { class: "lnb-table lnb-rv-table" }),
   );
 
 /** @param {string} text */
-const note = (text) => h("p", { class: "lnb-faint" }, text);
+const note = (text) => h("p.lnb-faint", text);
 
 /** @param {string | null} text */
-const plain = (text) => h("td", {}, text ?? "");
+const plain = (text) => h("td", text ?? "");
 
 /** Paints the answers of one review; it holds the addresses of their pictures. */
 export class SectionPainter {
@@ -76,7 +76,7 @@ export class SectionPainter {
       );
       const first = kind.is_more ? "the first " : "";
       return [
-        h("p", {}, `${first}${plural(kind.num_rows, "row")} ${kind.kind}`),
+        h("p", `${first}${plural(kind.num_rows, "row")} ${kind.kind}`),
         scrolledTable(kind.columns, cells),
       ];
     });
@@ -93,14 +93,14 @@ export class SectionPainter {
       const bytes = /** @type {BlobPart} */ (buffers[value.image]);
       const src = URL.createObjectURL(new Blob([bytes], { type: value.mime }));
       this.#addresses.push(src);
-      return [h("img", { src, alt: value.label }), h("small", {}, value.label)];
+      return [h("img", { src, alt: value.label }), h("small", value.label)];
     }
     const mark = age === "old" ? "del" : "ins";
     if (value.parts)
       return value.parts.map((/** @type {[boolean, string]} */ [isChanged, text]) =>
         isChanged ? h(mark, {}, text) : text,
       );
-    return value.text === null ? h("span", { class: "lnb-faint" }, "NULL") : value.text;
+    return value.text === null ? h("span.lnb-faint", "NULL") : value.text;
   }
 }
 
@@ -128,10 +128,10 @@ function checksOf({ sentence, outcomes }) {
       "li",
       { class: `lnb-rv-check-${outcome.status}` },
       h("i", { "aria-hidden": "true" }, SIGNS[outcome.status]),
-      h("span", { class: "lnb-offscreen" }, outcome.status),
-      h("code", {}, outcome.statement || outcome.name),
-      h("small", {}, outcome.detail),
+      h("span.lnb-offscreen", outcome.status),
+      h("code", outcome.statement || outcome.name),
+      h("small", outcome.detail),
     ),
   );
-  return [h("p", {}, sentence), h("ul", { class: "lnb-rv-checks" }, items)];
+  return [h("p", sentence), h("ul.lnb-rv-checks", items)];
 }

@@ -8,8 +8,7 @@ const MARKS = { ok: "✓", warn: "!", stop: "✕" };
 /** What comes of it, line by line. @param {{level: string, text: string}[]} consequences */
 export function consequenceList(consequences) {
   return h(
-    "ul",
-    { class: "lnb-cq" },
+    "ul.lnb-cq",
     consequences.map((consequence) =>
       h(
         "li",
@@ -28,8 +27,7 @@ export function consequenceList(consequences) {
  */
 export function typedWord(word, value, changed) {
   /** @type {HTMLInputElement} */
-  const box = h("input", {
-    class: "lnb-input lnb-cc-input",
+  const box = h("input.lnb-input.lnb-cc-input", {
     "aria-label": `type ${word} to confirm`,
     autocomplete: "off",
     spellcheck: "false",
@@ -41,9 +39,7 @@ export function typedWord(word, value, changed) {
   });
   /** @returns {boolean} */
   const right = () => !word || box.value.trim() === word;
-  const element = word
-    ? h("label", { class: "lnb-cc-word" }, h("span", {}, "Type ", h("code", {}, word)), box)
-    : null;
+  const element = word ? h("label.lnb-cc-word", h("span", "Type ", h("code", word)), box) : null;
   return { element, right, value: () => (word ? box.value.trim() : "") };
 }
 
@@ -81,12 +77,7 @@ export function consequenceCard(card, locked, act, message) {
       "data-key": review.key,
     },
     review.outdated
-      ? h(
-          "p",
-          { class: "lnb-cc-old", role: "status" },
-          "The dataset changed after this preview. ",
-          refresh,
-        )
+      ? h("p.lnb-cc-old", { role: "status" }, "The dataset changed after this preview. ", refresh)
       : null,
     consequenceList(review.consequences),
     review.outdated ? null : typed.element,

@@ -48,36 +48,28 @@ class Stage {
   pendingCard = null; // a card that another view asked for, before the menu is here
   /** @type {Map<string, {table: ConflictTable, element: HTMLElement}>} */
   tables = new Map();
-  notice = h("p", { class: "lnb-sg-notice" });
-  problem = h("div", { class: "lnb-sg-problem", role: "alert" });
-  bar = h("progress", { class: "lnb-sg-bar", "aria-label": "progress" });
-  progressText = h("span", { class: "lnb-sg-progress" });
+  notice = h("p.lnb-sg-notice");
+  problem = h("div.lnb-sg-problem", { role: "alert" });
+  bar = h("progress.lnb-sg-bar", { "aria-label": "progress" });
+  progressText = h("span.lnb-sg-progress");
   running = h(
-    "div",
-    { class: "lnb-sg-running", role: "status", hidden: true },
+    "div.lnb-sg-running",
+    { role: "status", hidden: true },
     this.bar,
     this.progressText,
     button("Cancel", () => this.work?.cancel()),
   );
   cards = cardList({});
   jobs = cardList({ hidden: true });
-  message = h("input", {
-    class: "lnb-input lnb-sg-message",
+  message = h("input.lnb-input.lnb-sg-message", {
     placeholder: "why (one message for all)",
     "aria-label": "commit message for all cards",
     on: { keydown: (event) => event.stopPropagation() },
   });
   together = button("", () => this.commitAll(true), { class: "lnb-button lnb-sg-go" });
   each = button("", () => this.commitAll(false));
-  why = h("span", { class: "lnb-sg-why" });
-  bottom = h(
-    "div",
-    { class: "lnb-sg-all", hidden: true },
-    this.message,
-    this.together,
-    this.each,
-    this.why,
-  );
+  why = h("span.lnb-sg-why");
+  bottom = h("div.lnb-sg-all", { hidden: true }, this.message, this.together, this.each, this.why);
 
   /** @param {HTMLElement} el @param {Lnb.Context} ctx */
   constructor(el, ctx) {
@@ -87,22 +79,21 @@ class Stage {
       code: (lines) => ctx.code(lines),
     });
     const needsKernel = h(
-      "p",
-      { class: "lnb-sg-notice", hidden: true },
+      "p.lnb-sg-notice",
+      { hidden: true },
       "Changes are staged in the kernel. Run the cell to continue.",
     );
     el.append(
       h(
-        "div",
+        "div.lnb-stage",
         {
-          class: "lnb-stage",
           tabindex: "0",
           role: "region",
           "aria-label": "stage",
           on: { focusin: () => this.comeBack() },
         },
         needsKernel,
-        ctx.writes ? this.notice : h("p", { class: "lnb-sg-alone" }, lockButton(ctx), this.notice),
+        ctx.writes ? this.notice : h("p.lnb-sg-alone", lockButton(ctx), this.notice),
         this.form.element,
         this.problem,
         this.running,
@@ -343,7 +334,7 @@ class Stage {
       shown.addEventListener("focusin", () => this.ctx.code(card.code));
       return shown;
     });
-    show(this.cards, cards.length ? cards : h("p", { class: "lnb-sg-none" }, NOTHING_STAGED));
+    show(this.cards, cards.length ? cards : h("p.lnb-sg-none", NOTHING_STAGED));
     if (!focused) return;
     const next = this.cards.querySelector(`[data-card="${focused.dataset.card}"]`);
     inputsOf(next)[position]?.focus({ preventScroll: true });
@@ -422,7 +413,7 @@ class Stage {
     const requests = { cells: "edit.lines", value: "edit.value", more: { id } };
     const table = new ConflictTable(this.ctx, changed, requests);
     table.put(conflicts);
-    const element = h("div", { class: "lnb-sg-conflicts" }, table.element, h("p", {}, apply));
+    const element = h("div.lnb-sg-conflicts", table.element, h("p", apply));
     this.tables.set(id, { table, element });
     return element;
   }

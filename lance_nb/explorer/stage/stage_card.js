@@ -58,17 +58,15 @@ export function stageCard(card, { first, locked }, act) {
   const body = [
     card.lines.length
       ? h(
-          "ul",
-          { class: "lnb-sg-lines" },
-          card.lines.map((/** @type {string} */ line) => h("li", {}, line)),
+          "ul.lnb-sg-lines",
+          card.lines.map((/** @type {string} */ line) => h("li", line)),
         )
       : null,
     card.facts.length
       ? h(
-          "dl",
-          { class: "lnb-sg-facts" },
+          "dl.lnb-sg-facts",
           card.facts.map((/** @type {Lnb.Entry} */ fact) =>
-            h("div", {}, h("dt", {}, fact.label), h("dd", {}, fact.value)),
+            h("div", h("dt", fact.label), h("dd", fact.value)),
           ),
         )
       : null,
@@ -77,7 +75,7 @@ export function stageCard(card, { first, locked }, act) {
     card.edits ? editList(card.edits, locked, act) : null,
     whereLine(card, open, locked, act),
     card.samples.length && card.state !== "committed"
-      ? h("div", { class: "lnb-sg-samples" }, card.samples.map(sampleTable))
+      ? h("div.lnb-sg-samples", card.samples.map(sampleTable))
       : null,
     card.fragments.length && card.state !== "committed" ? fragments(card) : null,
     (card.state === "ready" || card.state === "failed") && card.has_rows ? meetings(card) : null,
@@ -94,11 +92,10 @@ export function stageCard(card, { first, locked }, act) {
       "data-card": card.id,
     },
     h(
-      "header",
-      { class: "lnb-sg-head" },
-      h("strong", {}, card.title),
-      h("span", { class: "lnb-badge" }, card.on),
-      h("span", { class: "lnb-sg-state" }, STATES[card.state]),
+      "header.lnb-sg-head",
+      h("strong", card.title),
+      h("span.lnb-badge", card.on),
+      h("span.lnb-sg-state", STATES[card.state]),
       open && !first
         ? button(
             "↑",
@@ -130,7 +127,7 @@ function editList({ cells, added, deleted, hidden }, locked, act) {
       "li",
       { class: look },
       h("i", { "aria-hidden": "true" }, sign),
-      h("span", {}, words),
+      h("span", words),
       makeButton("×", () => act.drop(edit), {
         class: "lnb-close",
         "aria-label": "take this edit back",
@@ -138,16 +135,16 @@ function editList({ cells, added, deleted, hidden }, locked, act) {
       }),
     );
   const value = (/** @type {string | null} */ text) =>
-    text === null ? h("em", { class: "lnb-faint" }, "null") : text || h("em", {}, "empty");
+    text === null ? h("em.lnb-faint", "null") : text || h("em", "empty");
   return h(
-    "ul",
-    { class: "lnb-sg-edits", "aria-label": "edits" },
+    "ul.lnb-sg-edits",
+    { "aria-label": "edits" },
     cells.map((/** @type {Lnb.Json} */ shownCell) =>
       line(
         "~",
         "lnb-sg-edited",
         [
-          h("b", {}, `${shownCell.name}, row id ${shownCell.row}: `),
+          h("b", `${shownCell.name}, row id ${shownCell.row}: `),
           // Each in its own direction: between two texts in Persian the arrow would be turned.
           h("del", { dir: "auto" }, value(shownCell.before)),
           " → ",
@@ -165,7 +162,7 @@ function editList({ cells, added, deleted, hidden }, locked, act) {
     deleted.map((/** @type {string} */ row) =>
       line("−", "lnb-sg-gone", `row id ${row} is deleted`, { kind: "deleted", row }),
     ),
-    hidden ? h("li", { class: "lnb-faint" }, `and ${plural(hidden, "more edit")}`) : null,
+    hidden ? h("li.lnb-faint", `and ${plural(hidden, "more edit")}`) : null,
   );
 }
 
@@ -186,12 +183,11 @@ function whereLine(card, open, locked, act) {
       ? ` · ${where.size} in ${plural(where.tasks, "task")}`
       : ""; // a reason may be just that
   const words = `${done} ${ENGINES[where.name]}: ${where.reason}${much}`;
-  if (!where.movable || !open) return h("p", { class: "lnb-sg-where" }, words);
+  if (!where.movable || !open) return h("p.lnb-sg-where", words);
   /** @type {HTMLSelectElement} */
   const select = h(
-    "select",
+    "select.lnb-input",
     {
-      class: "lnb-input",
       "aria-label": "where it runs",
       disabled: locked,
       on: { change: () => act.prepare(select.value), keydown: (event) => event.stopPropagation() },
@@ -202,7 +198,7 @@ function whereLine(card, open, locked, act) {
       ["spark", "Spark"],
     ].map(([value, label]) => h("option", { value, selected: value === where.asked }, label)),
   );
-  return h("p", { class: "lnb-sg-where" }, words, " ", select);
+  return h("p.lnb-sg-where", words, " ", select);
 }
 
 /** @param {Card} card */
@@ -210,16 +206,14 @@ function fragments(card) {
   const rows = card.fragments.map((/** @type {Lnb.Json} */ stored) =>
     h(
       "li",
-      {},
       `${CHANGES[stored.change]} fragment ${stored.id}: ` +
         `${count(stored.before)} → ${plural(stored.after, "row")}`,
     ),
   );
   return h(
-    "details",
-    { class: "lnb-sg-fragments" },
-    h("summary", {}, `${plural(card.num_fragments, "changed fragment")}`),
-    h("ul", {}, rows),
+    "details.lnb-sg-fragments",
+    h("summary", `${plural(card.num_fragments, "changed fragment")}`),
+    h("ul", rows),
   );
 }
 
@@ -233,19 +227,17 @@ function sameRows({ rows, more_rows: more }) {
 function meetings(card) {
   if (card.checking)
     return h(
-      "p",
-      { class: "lnb-sg-checking lnb-faint", role: "status" },
+      "p.lnb-sg-checking.lnb-faint",
+      { role: "status" },
       `… Checking what others committed since ${card.on}`,
     );
-  if (!card.meetings.length)
-    return h("p", { class: "lnb-sg-calm" }, `✓ No other commits since ${card.on}`);
+  if (!card.meetings.length) return h("p.lnb-sg-calm", `✓ No other commits since ${card.on}`);
   return h(
-    "div",
-    { class: "lnb-sg-meetings", role: "status" },
-    h("p", {}, `${plural(card.meetings.length, "version")} by others since ${card.on}:`),
+    "div.lnb-sg-meetings",
+    { role: "status" },
+    h("p", `${plural(card.meetings.length, "version")} by others since ${card.on}:`),
     h(
       "ul",
-      {},
       card.meetings.map((/** @type {Lnb.Json} */ meeting) =>
         h(
           "li",
@@ -253,13 +245,12 @@ function meetings(card) {
           h("i", { "aria-hidden": "true" }, MARKS[meeting.verdict]),
           h(
             "span",
-            {},
-            h("b", {}, `version ${meeting.version}, ${meeting.operation}`),
+            h("b", `version ${meeting.version}, ${meeting.operation}`),
             meeting.author && ` by ${meeting.author}`,
             meeting.time && [" ", ageOf(meeting.time)],
             meeting.message && ` “${meeting.message}”`,
             `: ${meeting.words}`,
-            meeting.overlap ? h("small", {}, ` (${meeting.overlap}${sameRows(meeting)})`) : null,
+            meeting.overlap ? h("small", ` (${meeting.overlap}${sameRows(meeting)})`) : null,
           ),
         ),
       ),
@@ -276,9 +267,8 @@ function foot(card, { locked, button, act, commit: named }) {
   if (card.outcome) {
     const { version, text } = card.outcome;
     return h(
-      "p",
-      { class: "lnb-sg-foot" },
-      h("span", { class: "lnb-sg-done" }, `✓ ${text}`),
+      "p.lnb-sg-foot",
+      h("span.lnb-sg-done", `✓ ${text}`),
       version === null
         ? null
         : makeButton(`Show version ${version}`, act.go, { class: "lnb-link" }),
@@ -293,8 +283,7 @@ function foot(card, { locked, button, act, commit: named }) {
   }
   if (card.state === "unknown")
     return h(
-      "p",
-      { class: "lnb-sg-foot" },
+      "p.lnb-sg-foot",
       button("Check again", act.look, "Check whether the commit was made"),
       button(
         "Commit again",
@@ -302,8 +291,7 @@ function foot(card, { locked, button, act, commit: named }) {
         "Safe: the same transaction is committed only once",
       ),
     );
-  const message = h("input", {
-    class: "lnb-input lnb-sg-message",
+  const message = h("input.lnb-input.lnb-sg-message", {
     placeholder: "why (commit message)",
     "aria-label": "commit message",
     value: card.message,
@@ -337,8 +325,7 @@ function foot(card, { locked, button, act, commit: named }) {
   if (commit && refused) commit.setAttribute("disabled", "");
   const isAction = !card.has_rows; // tags, branches and clean-ups have no message
   return h(
-    "p",
-    { class: "lnb-sg-foot" },
+    "p.lnb-sg-foot",
     card.state === "failed" || isAction ? null : message,
     card.state === "planned"
       ? button(

@@ -40,36 +40,33 @@ export class StageForm {
   /** @type {(() => unknown) | null} */
   renew = null; // offers anew what could stand in the field of the keyboard
   /** @type {HTMLSelectElement} */
-  verbs = h("select", {
-    class: "lnb-input lnb-sg-verb",
+  verbs = h("select.lnb-input.lnb-sg-verb", {
     id: `${this.uid}-verb`,
     "aria-label": "change",
     on: { change: () => this.choose(this.verbs.value) },
   });
-  place = h("div", { class: "lnb-sg-fields" });
+  place = h("div.lnb-sg-fields");
   engine = h(
-    "select",
+    "select.lnb-input",
     {
-      class: "lnb-input",
       "aria-label": "where it runs",
       hidden: true,
       on: { change: () => this.ask() },
     },
     ENGINES.map(([value, label]) => h("option", { value }, label)),
   );
-  note = h("p", { class: "lnb-sg-said", id: `${this.uid}-said`, "aria-live": "polite" });
-  submitButton = h("button", { class: "lnb-button lnb-sg-go", type: "submit" }, "Stage");
+  note = h("p.lnb-sg-said", { id: `${this.uid}-said`, "aria-live": "polite" });
+  submitButton = h("button.lnb-button.lnb-sg-go", { type: "submit" }, "Stage");
   element = h(
-    "form",
+    "form.lnb-sg-form",
     {
-      class: "lnb-sg-form",
       "aria-label": "stage a change",
       on: {
         submit: (event) => this.submit(event),
         keydown: (event) => event.key !== "Escape" && event.stopPropagation(),
       },
     },
-    h("div", { class: "lnb-sg-line" }, this.verbs, this.place, this.engine, this.submitButton),
+    h("div.lnb-sg-line", this.verbs, this.place, this.engine, this.submitButton),
     this.note,
   );
 
@@ -107,7 +104,7 @@ export class StageForm {
     this.fields = verb.fields.map((field) => {
       const input = this.inputOf(field, args[field.name]);
       const look = `lnb-sg-field lnb-sg-${field.kind}`;
-      const label = h("label", { class: look }, h("span", {}, field.label), input.element);
+      const label = h("label", { class: look }, h("span", field.label), input.element);
       return { field, input, label };
     });
     const labels = this.fields.map(({ label }) => label);
@@ -132,8 +129,8 @@ export class StageForm {
     if (field.kind === "set") return this.setInput(field, value);
     if (field.kind === "choice") {
       const select = h(
-        "select",
-        { class: "lnb-input", "aria-label": field.label, on: { change: () => this.ask() } },
+        "select.lnb-input",
+        { "aria-label": field.label, on: { change: () => this.ask() } },
         (field.choices ?? []).map((choice) =>
           h("option", { value: choice, selected: choice === value }, choice),
         ),
@@ -149,8 +146,7 @@ export class StageForm {
 
   /** One text with a list of what could stand there. @param {Field} field @param {string} value */
   textInput(field, value, name = field.label) {
-    const input = h("input", {
-      class: "lnb-input",
+    const input = h("input.lnb-input", {
       "aria-label": name,
       placeholder: field.hint,
       spellcheck: "false",
@@ -184,7 +180,7 @@ export class StageForm {
       else if (list.key(event)) event.stopPropagation();
     });
     return {
-      element: h("span", { class: "lnb-sg-box" }, input, list.list),
+      element: h("span.lnb-sg-box", input, list.list),
       value: () => input.value.trim(),
       input,
     };
@@ -200,9 +196,9 @@ export class StageForm {
       const left = this.textInput({ kind: "column", hint: "column", label: "column" }, column);
       const right = this.textInput({ kind: "sql", hint: field.hint, label: "new value" }, sql);
       lines.push({ left, right });
-      more.before(h("span", { class: "lnb-sg-pair" }, left.element, "=", right.element));
+      more.before(h("span.lnb-sg-pair", left.element, "=", right.element));
     };
-    const element = h("span", { class: "lnb-sg-set" }, more);
+    const element = h("span.lnb-sg-set", more);
     for (const [column, sql] of Object.entries(value ?? { "": "" }))
       add(column, /** @type {string} */ (sql));
     const pairs = () => lines.map(({ left, right }) => [left.value(), right.value()]);

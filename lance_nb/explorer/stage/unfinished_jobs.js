@@ -19,28 +19,20 @@ export function unfinishedJob(job, locked, act) {
   const resume = () => act.resume(job.id);
   const forget = () => act.forget(job.id);
   return h(
-    "article",
+    "article.lnb-sg-job",
     {
-      class: "lnb-sg-job",
       "data-job": job.id,
       "aria-label": `unfinished job: ${job.title}`,
       on: { focusin: () => act.code(job.code) },
     },
+    h("div.lnb-sg-job-title", h("b", job.title), h("span.lnb-sg-state", "unfinished job")),
     h(
-      "div",
-      { class: "lnb-sg-job-title" },
-      h("b", {}, job.title),
-      h("span", { class: "lnb-sg-state" }, "unfinished job"),
+      "ul.lnb-sg-lines",
+      job.lines.map((/** @type {string} */ line) => h("li", line)),
     ),
+    job.problem ? h("p.lnb-sg-why", job.problem) : null,
     h(
-      "ul",
-      { class: "lnb-sg-lines" },
-      job.lines.map((/** @type {string} */ line) => h("li", {}, line)),
-    ),
-    job.problem ? h("p", { class: "lnb-sg-why" }, job.problem) : null,
-    h(
-      "div",
-      { class: "lnb-sg-job-acts" },
+      "div.lnb-sg-job-acts",
       job.problem
         ? null
         : button(

@@ -11,19 +11,13 @@ const MOST_CELL = 9;
  * @param {number} fragment @param {number} numRows
  */
 export function deletionMap(ctx, place, fragment, numRows) {
-  const canvas = h("canvas", { class: "lnb-dm-canvas", role: "img", "aria-label": "deleted rows" });
-  const readout = h("p", { class: "lnb-dm-readout" });
+  const canvas = h("canvas.lnb-dm-canvas", { role: "img", "aria-label": "deleted rows" });
+  const readout = h("p.lnb-dm-readout");
   const out = button("All rows", () => load(0, numRows), {
     title: "show all rows of the fragment",
   });
   const closer = button("Zoom in", () => zoom(0.5), { title: "show a quarter of these rows" });
-  const element = h(
-    "div",
-    { class: "lnb-dm" },
-    canvas,
-    readout,
-    h("div", { class: "lnb-dm-tools" }, closer, out),
-  );
+  const element = h("div.lnb-dm", canvas, readout, h("div.lnb-dm-tools", closer, out));
   const request = ctx.kernel.line();
   /**
    * @type {{shades: Uint8Array, num_rows: number, num_deleted: number, first: number, stop: number,

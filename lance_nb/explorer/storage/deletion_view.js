@@ -11,16 +11,15 @@ import { needsKernel, storageFrame } from "./storage_frame.js";
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountDeletions(el, ctx) {
   /** @type {HTMLSelectElement} */
-  const choice = h("select", {
-    class: "lnb-input",
+  const choice = h("select.lnb-input", {
     "aria-label": "fragment",
     on: { change: () => draw(Number(choice.value)), keydown: (event) => event.stopPropagation() },
   });
-  const body = h("div", {});
+  const body = h("div");
   const placeNow = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
   let chosen = ctx.screen().fragment ?? null;
   ctx.describe("deletions", () => ({ fragment: chosen }));
-  el.append(storageFrame("deleted rows", h("p", {}, "fragment ", choice), body));
+  el.append(storageFrame("deleted rows", h("p", "fragment ", choice), body));
 
   /** @param {number} id */
   async function draw(id) {
@@ -30,7 +29,7 @@ export function mountDeletions(el, ctx) {
       const { result } = await ctx.kernel.ask("storage.fragment", { ...place, fragment: id });
       const none = result.deletion_file
         ? deletionMap(ctx, place, id, result.rows)
-        : h("p", { class: "lnb-st-well" }, `No row of fragment ${id} is deleted.`);
+        : h("p.lnb-st-well", `No row of fragment ${id} is deleted.`);
       show(body, none);
     } catch (error) {
       show(body, ctx.problem(error));
@@ -56,7 +55,7 @@ export function mountDeletions(el, ctx) {
         lines.unshift(h("option", { value: String(chosen), selected: true }, String(chosen)));
       show(choice, lines);
       if (chosen === null && !result.most.length)
-        return show(body, h("p", { class: "lnb-st-well" }, "No row of this version is deleted."));
+        return show(body, h("p.lnb-st-well", "No row of this version is deleted."));
       return draw(chosen ?? result.most[0].id);
     } catch (error) {
       return show(body, ctx.problem(error));

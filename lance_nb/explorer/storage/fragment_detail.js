@@ -1,7 +1,7 @@
 // One fragment in the detail pane: deletions, files by column, indices; and the pages of a file.
 
 import { percent } from "../js/canvas.js";
-import { bytes, count, h, button as makeButton, plural, show } from "../js/dom.js";
+import { bytes, count, h, button as makeButton, plural, show, table } from "../js/dom.js";
 import { deletionMap } from "./deletion_map.js";
 
 /**
@@ -19,12 +19,10 @@ export function fragmentDetail(ctx, place, model) {
     ["bytes per row", model.rows && model.bytes !== null ? bytes(model.bytes / model.rows) : "–"],
   ];
   return h(
-    "div",
-    { class: "lnb-fd" },
+    "div.lnb-fd",
     h(
-      "dl",
-      { class: "lnb-counts" },
-      facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, value))),
+      "dl.lnb-counts",
+      facts.map(([label, value]) => h("div", h("dt", label), h("dd", value))),
     ),
     model.deletion_file
       ? section(
@@ -37,11 +35,10 @@ export function fragmentDetail(ctx, place, model) {
       "Files",
       String(model.files.length + model.hidden_files),
       h(
-        "div",
-        { class: "lnb-fd-files" },
+        "div.lnb-fd-files",
         model.files.map((/** @type {Lnb.Json} */ file) => fileLine(ctx, place, file)),
         model.hidden_files
-          ? h("p", { class: "lnb-faint" }, `and ${plural(model.hidden_files, "more file")}`)
+          ? h("p.lnb-faint", `and ${plural(model.hidden_files, "more file")}`)
           : null,
       ),
     ),
@@ -50,14 +47,13 @@ export function fragmentDetail(ctx, place, model) {
           "Indices",
           "",
           h(
-            "ul",
-            { class: "lnb-fd-indices" },
+            "ul.lnb-fd-indices",
             model.indices.map((/** @type {Lnb.Json} */ index) =>
               h(
                 "li",
                 { class: index.covered ? "" : "lnb-fd-missing" },
                 `${index.covered ? "✓" : "–"} ${index.name}`,
-                h("small", {}, index.covered ? "covered" : "not covered"),
+                h("small", index.covered ? "covered" : "not covered"),
               ),
             ),
           ),
@@ -68,17 +64,12 @@ export function fragmentDetail(ctx, place, model) {
 
 /** @param {string} title @param {string} note @param {HTMLElement} content */
 function section(title, note, content) {
-  return h(
-    "section",
-    { class: "lnb-fd-section" },
-    h("h4", { class: "lnb-fd-title" }, title, h("small", {}, note)),
-    content,
-  );
+  return h("section.lnb-fd-section", h("h4.lnb-fd-title", title, h("small", note)), content);
 }
 
 /** @param {Lnb.Context} ctx @param {Lnb.Place} place @param {Lnb.Json} file */
 function fileLine(ctx, place, file) {
-  const pages = h("div", { class: "lnb-fd-pages", hidden: true });
+  const pages = h("div.lnb-fd-pages", { hidden: true });
   const lost = [
     file.tombstoned && `${plural(file.tombstoned, "column")} replaced since`,
     file.dropped && `${plural(file.dropped, "field")} dropped`,
@@ -96,7 +87,7 @@ function fileLine(ctx, place, file) {
     button.setAttribute("aria-expanded", String(opening));
     pages.hidden = !opening;
     if (!opening || pages.firstChild) return;
-    show(pages, h("p", { class: "lnb-faint" }, "Reading the file's metadata…"));
+    show(pages, h("p.lnb-faint", "Reading the file's metadata…"));
     try {
       const { result } = await ctx.kernel.ask("storage.pages", { ...place, path: file.path });
       show(pages, pageTable(result));
@@ -106,81 +97,48 @@ function fileLine(ctx, place, file) {
   }
 
   return h(
-    "div",
-    { class: "lnb-fd-file" },
+    "div.lnb-fd-file",
+    h("p.lnb-fd-columns", h("b", file.columns.join(", ") || "no columns left", more), button),
     h(
-      "p",
-      { class: "lnb-fd-columns" },
-      h("b", {}, file.columns.join(", ") || "no columns left", more),
-      button,
-    ),
-    h(
-      "p",
-      { class: "lnb-fd-facts", title: file.name },
+      "p.lnb-fd-facts",
+      { title: file.name },
       [
         file.bytes === null ? "size unknown" : bytes(file.bytes),
         `written by ${file.written}`,
         `format ${file.file_version}`,
       ].join(" · "),
     ),
-    lost ? h("p", { class: "lnb-fd-lost" }, `† ${lost}: these bytes are no longer read`) : null,
+    lost ? h("p.lnb-fd-lost", `† ${lost}: these bytes are no longer read`) : null,
     pages,
   );
 }
 
 /** The pages of a file by column. @param {Lnb.Json} model see storage/fragments.py */
-export function pageTable(model) {
-  const rows = model.columns.map((/** @type {Lnb.Json} */ column) =>
-    h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, column.name),
-      h("td", { class: "lnb-right" }, count(column.pages)),
-      h("td", { class: "lnb-right" }, bytes(column.bytes)),
+export function pageTable({ columns, hidden }) {
+  const head = ["column", "pages", "bytes", "ratio", "layout and codecs"];
+  const rows = columns.map((/** @type {Lnb.Json} */ column) => {
+    const { name, pages, bytes: stored, plain, encodings } = column;
+    const title = plain
+      ? `${bytes(plain)} without compression`
+      : "The ratio is not known for this type";
+    const isMixed = encodings.length > 1;
+    return [
+      h("th", { scope: "row" }, name),
+      h("td.lnb-right", count(pages)),
+      h("td.lnb-right", bytes(stored)),
+      h("td.lnb-right", { title }, plain && stored ? `${(plain / stored).toFixed(1)}×` : "–"),
       h(
         "td",
-        {
-          class: "lnb-right",
-          title: column.plain
-            ? `${bytes(column.plain)} without compression`
-            : "The ratio is not known for this type",
-        },
-        column.plain && column.bytes ? `${(column.plain / column.bytes).toFixed(1)}×` : "–",
-      ),
-      h(
-        "td",
-        {},
-        column.encodings.map((/** @type {{pages: number, encoding: string}} */ used) =>
-          h(
-            "code",
-            {},
-            column.encodings.length > 1 ? `${used.pages}× ${used.encoding}` : used.encoding,
-          ),
+        encodings.map((/** @type {{pages: number, encoding: string}} */ used) =>
+          h("code", isMixed ? `${used.pages}× ${used.encoding}` : used.encoding),
         ),
       ),
-    ),
-  );
+    ];
+  });
   return h(
-    "div",
-    { class: "lnb-fd-scroll", tabindex: "0", role: "region", "aria-label": "pages of the file" },
-    h(
-      "table",
-      { class: "lnb-table" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          ["column", "pages", "bytes", "ratio", "layout and codecs"].map((name) =>
-            h("th", { scope: "col" }, name),
-          ),
-        ),
-      ),
-      h("tbody", {}, rows),
-    ),
-    model.hidden
-      ? h("p", { class: "lnb-faint" }, `and ${plural(model.hidden, "more column")}`)
-      : null,
+    "div.lnb-fd-scroll",
+    { tabindex: "0", role: "region", "aria-label": "pages of the file" },
+    table(head, rows),
+    hidden ? h("p.lnb-faint", `and ${plural(hidden, "more column")}`) : null,
   );
 }

@@ -8,8 +8,8 @@ import { needsKernel, storageFrame } from "./storage_frame.js";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountFragmentMap(el, ctx) {
-  const problem = h("div", { class: "lnb-st-problem" });
-  const below = h("div", {});
+  const problem = h("div.lnb-st-problem");
+  const below = h("div");
   const placeNow = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
   const map = fragmentSection(ctx, {
     placeNow,
@@ -23,11 +23,7 @@ export function mountFragmentMap(el, ctx) {
     const place = placeNow();
     try {
       const { result } = await ctx.kernel.ask("storage.fragment", { ...place, fragment: id });
-      show(
-        below,
-        h("h3", { class: "lnb-st-title" }, `Fragment ${id}`),
-        fragmentDetail(ctx, place, result),
-      );
+      show(below, h("h3.lnb-st-title", `Fragment ${id}`), fragmentDetail(ctx, place, result));
     } catch (error) {
       show(below, ctx.problem(error));
     }

@@ -22,7 +22,7 @@ const COLOURS = ["replace", "remove", "fork", "line", "ink", "bg", "hover"];
 const COLUMNS = ["id", "count", "rows", "deleted", "bytes", "files", "covered"];
 
 export class FragmentStrip {
-  canvas = h("canvas", { class: "lnb-fm-canvas", "aria-hidden": "true" });
+  canvas = h("canvas.lnb-fm-canvas", { "aria-hidden": "true" });
   /** @typedef {Record<typeof COLUMNS[number], number[]>} Columns */
   /** @type {Lnb.Json} see storage/fragments.py */
   model = null;
@@ -41,9 +41,8 @@ export class FragmentStrip {
   constructor(ctx, on) {
     this.on = on;
     this.element = h(
-      "div",
+      "div.lnb-fm",
       {
-        class: "lnb-fm",
         role: "slider",
         tabindex: "0",
         "aria-label": "fragments; Enter opens one, plus and minus zoom",
@@ -270,8 +269,8 @@ const ALL = 2 ** 52;
  *   failed: (error: Lnb.Failure|null) => void}} on
  */
 export function fragmentSection(ctx, { placeNow, open, failed }) {
-  const summary = h("p", { class: "lnb-st-summary" });
-  const readout = h("p", { class: "lnb-st-readout" });
+  const summary = h("p.lnb-st-summary");
+  const readout = h("p.lnb-st-readout");
   const strip = new FragmentStrip(ctx, {
     zoom: load,
     open,
@@ -280,17 +279,15 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
   /** @param {string} name @param {string} title @param {() => void} act */
   const tool = (name, title, act) => button(name, act, { title, "aria-label": title });
   const tools = h(
-    "span",
-    { class: "lnb-st-tools" },
+    "span.lnb-st-tools",
     tool("−", "zoom out", () => strip.zoom(false)),
     tool("+", "zoom in", () => strip.zoom(true)),
     tool("all", "show all fragments", () => load(0, ALL)),
   );
   const legend = h(
-    "p",
-    { class: "lnb-st-legend" },
+    "p.lnb-st-legend",
     "width rows · height bytes per row · ",
-    h("i", { class: "lnb-st-hatch", "aria-hidden": "true" }),
+    h("i.lnb-st-hatch", { "aria-hidden": "true" }),
     " deleted",
   );
   const request = ctx.kernel.line();
@@ -334,11 +331,10 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
 
   return {
     element: h(
-      "section",
-      { class: "lnb-st-section" },
-      h("div", { class: "lnb-st-head" }, summary, tools),
+      "section.lnb-st-section",
+      h("div.lnb-st-head", summary, tools),
       strip.element,
-      h("div", { class: "lnb-st-under" }, readout, legend),
+      h("div.lnb-st-under", readout, legend),
     ),
     load: () => load(0, ALL),
     /** @param {number} id */

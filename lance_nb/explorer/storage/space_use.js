@@ -2,7 +2,7 @@
 // every manifest.
 
 import { percent } from "../js/canvas.js";
-import { bytes, count, h, button as makeButton, plural, show } from "../js/dom.js";
+import { bytes, count, h, button as makeButton, plural, show, table } from "../js/dom.js";
 
 /** @type {Record<string, string>} */
 const STATE_COLOURS = {
@@ -15,41 +15,33 @@ const STATE_COLOURS = {
 
 /** @param {Lnb.Context} ctx @param {() => Lnb.Place} placeNow */
 export function spaceUse(ctx, placeNow) {
-  const body = h("div", { class: "lnb-su-body" });
+  const body = h("div.lnb-su-body");
   const button = makeButton("Account for every byte", run, {
     title: "Reads the manifests of all versions, and one listing",
   });
   const words = h(
-    "span",
-    { class: "lnb-faint" },
+    "span.lnb-faint",
     "Shows which versions, tags and branches refer to which files, and which files are " +
       "unreferenced. Nothing is changed.",
   );
   const element = h(
-    "section",
-    { class: "lnb-st-section" },
-    h(
-      "h3",
-      { class: "lnb-st-title" },
-      "Space",
-      h("small", {}, "of all versions, tags and branches"),
-    ),
-    h("div", { class: "lnb-su-tools" }, button, words),
+    "section.lnb-st-section",
+    h("h3.lnb-st-title", "Space", h("small", "of all versions, tags and branches")),
+    h("div.lnb-su-tools", button, words),
     body,
   );
   /** @type {Lnb.Asked | null} */
   let running = null;
 
   async function run() {
-    const bar = h("progress", {
-      class: "lnb-su-progress",
+    const bar = h("progress.lnb-su-progress", {
       max: "1",
       value: "0",
       "aria-label": "manifests read",
     });
-    const far = h("span", {}, "Listing the folder…");
+    const far = h("span", "Listing the folder…");
     const stop = makeButton("Cancel", () => running?.cancel());
-    show(body, h("p", { class: "lnb-su-running" }, bar, far, stop));
+    show(body, h("p.lnb-su-running", bar, far, stop));
     button.disabled = true;
     const started = (running = ctx.kernel.ask("storage.space", placeNow(), {
       progress: (done, total) => {
@@ -73,9 +65,8 @@ export function spaceUse(ctx, placeNow) {
 /** @param {Lnb.Context} ctx @param {Lnb.Json} model see storage/storage_report.py */
 function account(ctx, model) {
   const bar = h(
-    "div",
+    "div.lnb-su-bar",
     {
-      class: "lnb-su-bar",
       role: "img",
       "aria-label": model.states
         .map(
@@ -95,8 +86,7 @@ function account(ctx, model) {
       }),
   );
   const legend = h(
-    "ul",
-    { class: "lnb-su-legend" },
+    "ul.lnb-su-legend",
     model.states
       .filter((/** @type {Lnb.Json} */ state) => state.bytes || state.name === "orphan")
       .map((/** @type {Lnb.Json} */ state) =>
@@ -104,9 +94,9 @@ function account(ctx, model) {
           "li",
           { title: state.title },
           h("i", { class: `lnb-su-${STATE_COLOURS[state.name]}`, "aria-hidden": "true" }),
-          h("b", {}, bytes(state.bytes)),
+          h("b", bytes(state.bytes)),
           ` ${state.name}`,
-          h("small", {}, percent(state.bytes, model.total)),
+          h("small", percent(state.bytes, model.total)),
         ),
       ),
   );
@@ -116,15 +106,10 @@ function account(ctx, model) {
       class: "lnb-link",
     });
   return [
-    h(
-      "p",
-      { class: "lnb-su-total" },
-      h("b", {}, bytes(model.total)),
-      ` in ${plural(model.files, "file")}`,
-    ),
+    h("p.lnb-su-total", h("b", bytes(model.total)), ` in ${plural(model.files, "file")}`),
     bar,
     legend,
-    table(
+    numberTable(
       "By kind of file",
       ["kind", "files", "bytes", "orphans"],
       model.kinds.map((/** @type {Lnb.Json} */ kind) => [
@@ -136,7 +121,7 @@ function account(ctx, model) {
       0,
     ),
     model.refs.length
-      ? table(
+      ? numberTable(
           "Referred to by tags and branches",
           ["ref", "at", "refers to", "holds alone"],
           model.refs.map((/** @type {Lnb.Json} */ ref) => [
@@ -148,7 +133,7 @@ function account(ctx, model) {
           model.hidden_refs,
         )
       : null,
-    table(
+    numberTable(
       "Versions with the most bytes of their own",
       ["version", "refers to", "holds alone"],
       model.versions.map((/** @type {Lnb.Json} */ version) => [
@@ -160,13 +145,11 @@ function account(ctx, model) {
     ),
     model.damaged.length
       ? h(
-          "div",
-          { class: "lnb-error" },
+          "div.lnb-error",
           h(
-            "div",
-            { class: "lnb-error-text" },
-            h("strong", {}, "Manifests that cannot be read"),
-            model.damaged.map((/** @type {Lnb.Json} */ damage) => h("p", {}, damage)),
+            "div.lnb-error-text",
+            h("strong", "Manifests that cannot be read"),
+            model.damaged.map((/** @type {Lnb.Json} */ damage) => h("p", damage)),
           ),
         )
       : null,
@@ -177,37 +160,17 @@ function account(ctx, model) {
  * @param {string} title @param {string[]} names @param {Lnb.Child[][]} lines
  * @param {number} hidden
  */
-function table(title, names, lines, hidden) {
+function numberTable(title, names, lines, hidden) {
+  const head = names.map((name, index) =>
+    h("th", { scope: "col", class: index ? "lnb-right" : "" }, name),
+  );
+  const rows = lines.map((cells) =>
+    cells.map((cell, index) => h("td", { class: index ? "lnb-right" : "" }, cell)),
+  );
   return h(
-    "div",
-    { class: "lnb-su-table" },
-    h("h4", { class: "lnb-fd-title" }, title),
-    h(
-      "table",
-      { class: "lnb-table" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          names.map((name, index) =>
-            h("th", { scope: "col", class: index ? "lnb-right" : "" }, name),
-          ),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        lines.map((cells) =>
-          h(
-            "tr",
-            {},
-            cells.map((cell, index) => h("td", { class: index ? "lnb-right" : "" }, cell)),
-          ),
-        ),
-      ),
-    ),
-    hidden ? h("p", { class: "lnb-faint" }, `and ${count(hidden)} more`) : null,
+    "div.lnb-su-table",
+    h("h4.lnb-fd-title", title),
+    table(head, rows),
+    hidden ? h("p.lnb-faint", `and ${count(hidden)} more`) : null,
   );
 }

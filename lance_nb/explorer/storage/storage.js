@@ -10,20 +10,15 @@ import { needsKernel, storageFrame } from "./storage_frame.js";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountStorage(el, ctx) {
-  const problem = h("div", { class: "lnb-st-problem" });
-  const advice = h("div", { class: "lnb-st-advice" });
+  const problem = h("div.lnb-st-problem");
+  const advice = h("div.lnb-st-advice");
   const placeNow = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
   const map = fragmentSection(ctx, {
     placeNow,
     open: openFragment,
     failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])),
   });
-  const health = h(
-    "section",
-    { class: "lnb-st-section" },
-    h("h3", { class: "lnb-st-title" }, "Health"),
-    advice,
-  );
+  const health = h("section.lnb-st-section", h("h3.lnb-st-title", "Health"), advice);
   el.append(storageFrame("storage", problem, map.element, health, spaceUse(ctx, placeNow)));
 
   /** @type {(Lnb.Place & {fragment: number}) | null} */
@@ -58,8 +53,7 @@ export function mountStorage(el, ctx) {
         result.advice.length
           ? result.advice.map(card)
           : h(
-              "p",
-              { class: "lnb-st-well" },
+              "p.lnb-st-well",
               "✓ Nothing to do: fragments, deletions and indices are in good order.",
             ),
       );
@@ -72,7 +66,7 @@ export function mountStorage(el, ctx) {
    * @param {{title: string, text: string, python: string, stage: Lnb.Json, fragment: number}} entry
    */
   function card(entry) {
-    const code = h("code", {}, entry.python);
+    const code = h("code", entry.python);
     const copy = button("Copy", async () =>
       ctx.announce((await copyText(entry.python)) ? "Copied" : "Press Ctrl+C"),
     );
@@ -82,12 +76,11 @@ export function mountStorage(el, ctx) {
         ? button("Stage this", () => ctx.go("stage", { card: entry.stage }))
         : null;
     return h(
-      "article",
-      { class: "lnb-st-card" },
-      h("strong", {}, entry.title),
-      h("p", {}, entry.text),
-      entry.python ? h("p", { class: "lnb-st-code" }, code, copy) : null,
-      h("p", { class: "lnb-st-acts" }, entry.fragment < 0 ? null : see, stage),
+      "article.lnb-st-card",
+      h("strong", entry.title),
+      h("p", entry.text),
+      entry.python ? h("p.lnb-st-code", code, copy) : null,
+      h("p.lnb-st-acts", entry.fragment < 0 ? null : see, stage),
     );
   }
 

@@ -4,18 +4,13 @@ import { h } from "../js/dom.js";
 
 /** @param {string} label @param {...HTMLElement} parts @returns {HTMLElement} */
 export function storageFrame(label, ...parts) {
-  return h(
-    "div",
-    { class: "lnb-storage", tabindex: "0", role: "region", "aria-label": label },
-    ...parts,
-  );
+  return h("div.lnb-storage", { tabindex: "0", role: "region", "aria-label": label }, ...parts);
 }
 
 /** What stands there without a kernel. */
 export function needsKernel() {
   return h(
-    "p",
-    { class: "lnb-st-well" },
+    "p.lnb-st-well",
     "The storage of a version is read by the kernel. Run the cell to see it.",
   );
 }

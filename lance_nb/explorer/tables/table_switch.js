@@ -57,9 +57,8 @@ function wayBack(ctx) {
   const { tables } = ctx.screen();
   const problem = h("span", { role: "alert" });
   const back = h(
-    "button",
+    "button.lnb-button",
     {
-      class: "lnb-button",
       type: "button",
       on: {
         async click() {
@@ -75,12 +74,12 @@ function wayBack(ctx) {
     "‹ All tables",
   );
   return h(
-    "nav",
-    { class: "lnb-back", "aria-label": "database" },
+    "nav.lnb-back",
+    { "aria-label": "database" },
     back,
     h("span", { title: tables.uri }, tables.name),
     h("span", { "aria-hidden": "true" }, "›"),
-    h("strong", {}, tables.open.label),
+    h("strong", tables.open.label),
     problem,
   );
 }

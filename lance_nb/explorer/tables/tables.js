@@ -73,23 +73,21 @@ class Tables {
   alone = new Set();
   /** @type {Lnb.CodeLines | null} */
   lines = null;
-  title = h("h2", { class: "lnb-name" });
-  status = h("span", { class: "lnb-tb-status", role: "status" });
-  filter = h("input", {
-    class: "lnb-input lnb-tb-filter",
+  title = h("h2.lnb-name");
+  status = h("span.lnb-tb-status", { role: "status" });
+  filter = h("input.lnb-input.lnb-tb-filter", {
     type: "search",
     placeholder: "find a table",
     "aria-label": "find a table by its name",
     on: { input: () => this.onFilter(), keydown: (event) => this.onFilterKey(event) },
   });
   refresh = button("Refresh", () => this.onRefresh(), { title: "list the tables again" });
-  problem = h("div", { class: "lnb-tb-problem", role: "alert" });
-  list = h("div", { class: "lnb-tb-cards", role: "list", "aria-label": "tables" });
-  room = h("div", { class: "lnb-tb-room" }, this.list);
+  problem = h("div.lnb-tb-problem", { role: "alert" });
+  list = h("div.lnb-tb-cards", { role: "list", "aria-label": "tables" });
+  room = h("div.lnb-tb-room", this.list);
   scroll = h(
-    "div",
+    "div.lnb-tb-scroll",
     {
-      class: "lnb-tb-scroll",
       on: {
         scroll: perFrame(() => this.paint()),
         keydown: (event) => this.onKey(event),
@@ -98,8 +96,8 @@ class Tables {
     },
     this.room,
   );
-  none = h("p", { class: "lnb-tb-none", hidden: true });
-  note = h("p", { class: "lnb-tb-note" });
+  none = h("p.lnb-tb-none", { hidden: true });
+  note = h("p.lnb-tb-note");
 
   /** @param {HTMLElement} el @param {Lnb.Context} ctx @param {TablesMemory} memory */
   constructor(el, ctx, memory) {
@@ -107,22 +105,20 @@ class Tables {
     this.memory = memory;
     this.filter.value = memory.filter;
     this.order = h(
-      "select",
-      { class: "lnb-input", "aria-label": "sort the tables", on: { change: () => this.onOrder() } },
+      "select.lnb-input",
+      { "aria-label": "sort the tables", on: { change: () => this.onOrder() } },
       ORDERS.map(([value, label]) =>
         h("option", { value, selected: value === memory.order }, label),
       ),
     );
-    const code = h("div", {});
+    const code = h("div");
     el.append(
       h(
-        "div",
-        { class: "lnb-card lnb-tb" },
+        "div.lnb-card.lnb-tb",
         h(
-          "header",
-          { class: "lnb-tb-head" },
-          h("div", { class: "lnb-title" }, this.title, this.status),
-          h("div", { class: "lnb-tb-tools" }, this.filter, this.order, this.refresh, ioMeter(ctx)),
+          "header.lnb-tb-head",
+          h("div.lnb-title", this.title, this.status),
+          h("div.lnb-tb-tools", this.filter, this.order, this.refresh, ioMeter(ctx)),
         ),
         this.problem,
         this.none,
@@ -297,14 +293,13 @@ class Tables {
         on: { click: () => this.open(index) },
       },
       h(
-        "span",
-        { class: "lnb-tb-name" },
-        h("strong", {}, label),
+        "span.lnb-tb-name",
+        h("strong", label),
         card && h("i", { "aria-hidden": "true" }, STATES[card.state][0]),
       ),
-      card ? figures(card) : h("span", { class: "lnb-waiting lnb-faint" }, "…"),
+      card ? figures(card) : h("span.lnb-waiting.lnb-faint", "…"),
       card && !card.error ? bars(card) : null,
-      card && card.state !== "ok" ? h("span", { class: "lnb-tb-health" }, card.health) : null,
+      card && card.state !== "ok" ? h("span.lnb-tb-health", card.health) : null,
     );
   }
 
@@ -483,16 +478,14 @@ function figures(card) {
   if (card.error) return null;
   return [
     h(
-      "span",
-      { class: "lnb-tb-figures" },
-      h("span", {}, plural(card.rows ?? 0, "row")),
-      h("span", {}, plural(card.columns ?? 0, "column")),
-      card.bytes === null ? null : h("span", {}, bytes(card.bytes)),
+      "span.lnb-tb-figures",
+      h("span", plural(card.rows ?? 0, "row")),
+      h("span", plural(card.columns ?? 0, "column")),
+      card.bytes === null ? null : h("span", bytes(card.bytes)),
     ),
     h(
-      "span",
-      { class: "lnb-tb-figures lnb-faint" },
-      h("span", {}, plural(card.versions ?? 0, "version")),
+      "span.lnb-tb-figures.lnb-faint",
+      h("span", plural(card.versions ?? 0, "version")),
       card.time_ms === null ? null : h("span", { title: card.time }, ageOf(card.time_ms)),
     ),
   ];
@@ -504,9 +497,8 @@ function bars(card) {
   const versions = card.bars;
   const most = Math.max(1, ...versions.map(([, , changed]) => changed ?? 0));
   return svg(
-    "svg",
+    "svg.lnb-tb-bars",
     {
-      class: "lnb-tb-bars",
       viewBox: `0 0 ${BARS.count * BARS.slot} ${BARS.height}`,
       width: BARS.count * BARS.slot,
       height: BARS.height,
@@ -519,7 +511,7 @@ function bars(card) {
       return svg(
         "rect",
         { class: `lnb-op-${family}`, rx: 1, ...place },
-        svg("title", {}, `version ${version} ${operation}`.trim()),
+        svg("title", `version ${version} ${operation}`.trim()),
       );
     }),
   );
