@@ -458,7 +458,7 @@ def plan_branch(
     fast-forward is asked for and the target has moved.
     """
     origin = source_of(session, source)
-    branch = current if into is None else _branch(session, into)
+    branch = current if into is None else resolve(session.root, (into, None), None).branch
     counter = VersionReadProgress(progress)
     repository = SessionRepository(session, counter)
     side = repository.load(origin.branch, origin.version)
@@ -568,10 +568,6 @@ def source_of(session: Session, source: MergeSource) -> Target:
     ):
         return resolve(session.root, (source, None), None)
     return resolve(session.root, source, None)
-
-
-def _branch(session: Session, name: str) -> str | None:
-    return resolve(session.root, (name, None), None).branch
 
 
 def _plan_of(

@@ -509,10 +509,11 @@ class RowReplay:
         findings: Findings,
     ) -> tuple[list[Ints], Mask, ConflictCells]:
         """Choose for each cell which side it is taken from, and which rows exist."""
-        base, ours, theirs = (_is_there(side_places) for side_places in places)
+        base, ours, theirs = (_as_mask(side_places[:, 0] != NOWHERE) for side_places in places)
         differ = [_columns_differ(tables[a], tables[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
         mine, other, apart = (
-            np.stack(masks, axis=1) if masks else _none(names) for masks in differ
+            np.stack(masks, axis=1) if masks else np.zeros((names.size, 0), np.bool_)
+            for masks in differ
         )
         both_there = np.asarray(ours & theirs)
         other &= both_there[:, None] & base[:, None]
@@ -743,16 +744,8 @@ def _shared_ids(ids: U64s, shared: Shared) -> U64s:
     return np.where(ids < np.uint64(shared.row_id), ids, NEW).astype(np.uint64)
 
 
-def _is_there(places: npt.NDArray[np.int64]) -> Mask:
-    return _as_mask(places[:, 0] != NOWHERE)
-
-
 def _as_mask(values: Any) -> Mask:
     return np.asarray(values, np.bool_)
-
-
-def _none(names: npt.NDArray[np.generic]) -> Mask:
-    return np.zeros((names.size, 0), np.bool_)
 
 
 def _columns_differ(table: pa.Table, other: pa.Table) -> list[Mask]:

@@ -48,7 +48,7 @@ from lance_nb.format.fragment_reuse import (
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
 from lance_nb.format.merged_logs import WAL_INDEX, with_merged_logs
-from lance_nb.format.schema import Field, Schema
+from lance_nb.format.schema import Field
 from lance_nb.table.snapshot import storage_version
 from lance_nb.transactions.conflict_grid import check, conflict_error
 from lance_nb.transactions.conflict_rules import Circumstances, Conflict, Verdict, enumerate_ids
@@ -453,7 +453,7 @@ def _append_problems(operation: Append, before: Manifest, current: Manifest) -> 
         now = current.schema.field_by_id(field.id)
         if now is None or _kind(field) != _kind(now) or now.nullable < field.nullable:
             yield f"column {before.schema.path_of(field.id)!r} is not what it was"
-    for field in _added(before.schema, current.schema):
+    for field in (field for field in current.schema.walk() if before.schema.field_by_id(field.id) is None):
         if not field.nullable:
             yield f"column {field.name!r} was added, which must not be null"
     new = operation.fragments
@@ -465,8 +465,6 @@ def _kind(field: Field) -> tuple[str, str, int]:
     return field.name, field.logical_type, field.parent_id
 
 
-def _added(before: Schema, current: Schema) -> Iterator[Field]:
-    return (field for field in current.walk() if before.field_by_id(field.id) is None)
 
 
 def _paths(fragments: Iterable[Fragment]) -> set[str]:

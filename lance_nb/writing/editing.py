@@ -613,7 +613,9 @@ def given_values(values: Sequence[object], column: pa.Field) -> pa.Array:
     Raises InvalidInputError for a value that the column cannot hold as it is.
     """
     plain = [_plain(value, column.type) for value in values]
-    if not column.nullable and any(value is None or _is_null(value) for value in plain):
+    if not column.nullable and any(
+        value is None or (isinstance(value, pa.Scalar) and not value.is_valid) for value in plain
+    ):
         raise InvalidInputError(f"column {column.name!r} takes no nulls")
     try:
         array = pa.array(plain, column.type)
@@ -642,10 +644,6 @@ def given_rows(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Ta
 def _plain(value: object, kind: pa.DataType) -> object:
     """Return a scalar of another type as a Python value."""
     return value.as_py() if isinstance(value, pa.Scalar) and value.type != kind else value
-
-
-def _is_null(value: object) -> bool:
-    return isinstance(value, pa.Scalar) and not value.is_valid
 
 
 def _fits(value: object, kind: pa.DataType) -> bool:

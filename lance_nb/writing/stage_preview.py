@@ -192,7 +192,7 @@ def preview_of(
         _removed_rows(snapshot, staged, fragments, num_rows)
         if is_rows
         else _head(snapshot, num_rows),
-        _added_rows(after, fragments, num_rows) if is_rows else _head(after, num_rows),
+        _first_rows(after, fragments, "new", num_rows) if is_rows else _head(after, num_rows),
         meetings_of(session, snapshot, staged),
         dropped,
     )
@@ -349,10 +349,6 @@ def _removed_rows(
 def _head(snapshot: Snapshot, num_rows: int) -> pa.Table:
     tasks = plan_tasks(snapshot, num_rows, None, tuple(snapshot.manifest.fragments[:1]))
     return scan_table(snapshot, project(snapshot.manifest.schema, None), tasks)
-
-
-def _added_rows(after: Snapshot, fragments: pa.Table, num_rows: int) -> pa.Table:
-    return _first_rows(after, fragments, "new", num_rows)
 
 
 def _first_rows(snapshot: Snapshot, fragments: pa.Table, change: str, num_rows: int) -> pa.Table:

@@ -100,7 +100,14 @@ class Rewrite(BaseOperation):
                 tuple(Fragment.from_pb(new_fragment) for new_fragment in message.new_fragments),
             )
         return cls(
-            tuple(_group_from_pb(group) for group in message.groups),
+            tuple(
+                RewriteGroup(
+                    tuple(Fragment.from_pb(old_fragment) for old_fragment in group.old_fragments),
+                    tuple(Fragment.from_pb(new_fragment) for new_fragment in group.new_fragments),
+                    unknown_bytes(group),
+                )
+                for group in message.groups
+            ),
             tuple(
                 _index_from_pb(rewritten_index, path)
                 for rewritten_index in message.rewritten_indices
@@ -171,14 +178,6 @@ class Rewrite(BaseOperation):
 
 
 # --- parts of the message -------------------------------------------------------------------------
-
-
-def _group_from_pb(message: pb.Transaction.Rewrite.RewriteGroup) -> RewriteGroup:
-    return RewriteGroup(
-        tuple(Fragment.from_pb(old_fragment) for old_fragment in message.old_fragments),
-        tuple(Fragment.from_pb(new_fragment) for new_fragment in message.new_fragments),
-        unknown_bytes(message),
-    )
 
 
 def _group_to_pb(group: RewriteGroup) -> pb.Transaction.Rewrite.RewriteGroup:
