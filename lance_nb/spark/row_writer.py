@@ -50,10 +50,10 @@ from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.refs import Target
 from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot, added_version
-from lance_nb.transactions.input_schema import new_schema, writable_part
 from lance_nb.transactions.operation import BuildOptions
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.schema_change import new_schema, writable_part
 from lance_nb.value_classes import dataclass
 from lance_nb.writing import deleting
 from lance_nb.writing.committing import NO_PROPERTIES

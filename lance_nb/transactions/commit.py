@@ -72,7 +72,7 @@ from lance_nb.table.file_cache import cache_manifest
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
 from lance_nb.transactions.environment import attempts
-from lance_nb.transactions.file_presence import check_contents, check_new_files
+from lance_nb.transactions.file_presence import check_contents, check_new_files, check_schema
 from lance_nb.transactions.manifest_migration import settle_v1
 from lance_nb.transactions.new_version import (
     NewVersion,
@@ -84,7 +84,6 @@ from lance_nb.transactions.new_version import (
 )
 from lance_nb.transactions.operation import ApplyContext, Built, operation_name
 from lance_nb.transactions.operations.append import Append
-from lance_nb.transactions.schema_checks import check_schema
 from lance_nb.transactions.side_effects import dropped_parts, warn_of_dropped, with_dropped
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import claim_under_lock, sync_version, transaction_uuid

@@ -1,4 +1,10 @@
-"""Check before a commit that the files which a new version names are there, and hold what it says.
+"""Check before a commit that a new version can be read: its schema, its files, what they hold.
+
+A schema that a caller put together names columns of data files by field id. Where an id stands for
+another type, another parent or two fields, or a name cannot be selected, the version cannot be read
+any more, or values are read wrongly. pylance refuses most of this in a Merge and nothing of it in a
+Project or an Overwrite. Of an Overwrite, whose field ids start anew, types are compared with the
+new data files only. Extension types and dictionaries are compared by their names.
 
 Files of Spark tasks and of changes that are committed by hand were written by another process,
 maybe on another machine. A worker that sees another folder at the same path reports success, and a
@@ -27,6 +33,7 @@ test_odd_fragments.py).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
@@ -34,6 +41,7 @@ from typing import TypeVar
 from lance_nb.errors import (
     CorruptFileError,
     InvalidInputError,
+    NotSupportedError,
     ObjectNotFoundError,
     SchemaMismatchError,
 )
@@ -42,16 +50,20 @@ from lance_nb.file.reader import FileReader
 from lance_nb.file.v0_1_reader import LegacyReader
 from lance_nb.file.versions import KNOWN_VERSIONS, LEGACY_VERSION, recorded_version
 from lance_nb.format import layout
-from lance_nb.format.field import Field
+from lance_nb.format.blob_fields import is_blob
+from lance_nb.format.field import TOP, Field
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.logical_types import LARGE_LISTS, LISTS
 from lance_nb.format.manifest import Manifest
+from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store, is_far
 from lance_nb.storage.threads import THREADS_MAX, run_all
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import confirmed_rows, open_file
 from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.table.verification.fragments import (
+    READ_AS,
     check_columns,
     check_rows,
     check_stored,
@@ -60,10 +72,101 @@ from lance_nb.table.verification.fragments import (
 )
 from lance_nb.transactions.operation import Built, Operation
 from lance_nb.transactions.operations.merge import Merge
+from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.schema_change import check_name
 from lance_nb.value_classes import dataclass
 
-T = TypeVar("T")
+_ADVICE = "Nothing was committed; derive the schema from lance_schema of the dataset"
 
+
+def check_schema(snapshot: Snapshot, operation: Operation, current: Manifest | None) -> None:
+    """Check the schema of the version ``snapshot``, which an operation of a caller makes.
+
+    Raises InvalidInputError for a schema by which rows could not be read, or be read wrongly,
+    SchemaMismatchError for a name.
+    """
+    schema = snapshot.manifest.schema
+    before = None if current is None else current.schema
+    if schema == before:
+        return
+    problem = next(_problems(schema), None)
+    if before is not None and problem is None and not isinstance(operation, Overwrite):
+        problem = next(_changes(before, schema), None)
+    if problem is not None:
+        raise InvalidInputError(f"{problem}. {_ADVICE}")
+    for field in schema.walk():
+        field_before = None if before is None else before.field_by_id(field.id)
+        if field_before is None or field_before.name != field.name:
+            check_name(field.name, field)
+    if before is not None and not isinstance(operation, Overwrite):
+        _check_no_nulls(snapshot, before)
+
+
+def _problems(schema: Schema) -> Iterator[str]:
+    ids = Counter(field.id for field in schema.walk() if field.id >= 0)
+    for field_id, count in ids.items():
+        if count > 1:
+            yield f"{count} fields of the schema have the id {field_id}"
+    yield from _level_problems(schema.fields, TOP, is_below_blob=False)
+    try:
+        schema.to_arrow()
+    except (NotSupportedError, CorruptFileError) as error:
+        yield f"the schema cannot be read: {error}"
+
+
+def _level_problems(fields: Sequence[Field], parent: int, *, is_below_blob: bool) -> Iterator[str]:
+    names = Counter(field.name for field in fields)
+    for name, count in names.items():
+        if count > 1:
+            yield f"{count} fields beside each other are named {name!r}"
+    for field in fields:
+        if field.id < 0 and not is_below_blob:  # fields of a description have no identity
+            yield f"field {field.name!r} has the id {field.id}"
+        if field.parent_id != parent and not is_below_blob:
+            yield f"field {field.name!r} names {field.parent_id} as its parent, not {parent}"
+        below = is_below_blob or is_blob(field)
+        yield from _level_problems(field.children, field.id, is_below_blob=below)
+
+
+def _changes(before: Schema, after: Schema) -> Iterator[str]:
+    for field in after.walk():
+        field_before = before.field_by_id(field.id)
+        if field_before is None:
+            continue
+        if field_before.parent_id != field.parent_id:
+            places = f"{field_before.parent_id} to {field.parent_id}"
+            yield f"field {field.id} ({field.name!r}) moves from {places}"
+        types = field_before.logical_type, field.logical_type
+        if field_before.extension_name != field.extension_name or not _is_readable_as(*types):
+            yield f"field {field.id} ({field.name!r}) changes from {types[0]} to {types[1]}"
+
+
+def _is_readable_as(stored: str, logical_type: str) -> bool:
+    are_lists = any(stored in names and logical_type in names for names in (LISTS, LARGE_LISTS))
+    return stored == logical_type or are_lists or logical_type in READ_AS.get(stored, ())
+
+
+def _check_no_nulls(snapshot: Snapshot, before: Schema) -> None:
+    """Look for nulls where the schema allows none any more: pylance could not read the column."""
+    for top in snapshot.manifest.schema:
+        if not any(_is_stricter(before.field_by_id(field.id), field) for field in top.walk()):
+            continue
+        for fragment in snapshot.manifest.fragments:
+            try:
+                check_stored(snapshot, fragment)
+                check_values(snapshot, fragment, top.name)
+            except CorruptFileError as error:
+                raise InvalidInputError(
+                    f"column {top.name!r} has nulls, and the schema allows none: {error.path}: "
+                    f"expected {error.expected}, found {error.found}. {_ADVICE}"
+                ) from error
+
+
+def _is_stricter(before: Field | None, field: Field) -> bool:
+    return not field.nullable and (before is None or before.nullable)
+
+
+T = TypeVar("T")
 _PAGE_OBJECTS = 1000  # in one answer of an object store to a listing
 _LISTED_MIN = 4 * THREADS_MAX  # fewer files are asked for one by one
 ADVICE = (

@@ -453,8 +453,8 @@ def _append_problems(operation: Append, before: Manifest, current: Manifest) -> 
         now = current.schema.field_by_id(field.id)
         if now is None or _kind(field) != _kind(now) or now.nullable < field.nullable:
             yield f"column {before.schema.path_of(field.id)!r} is not what it was"
-    for field in (field for field in current.schema.walk() if before.schema.field_by_id(field.id) is None):
-        if not field.nullable:
+    for field in current.schema.walk():
+        if before.schema.field_by_id(field.id) is None and not field.nullable:
             yield f"column {field.name!r} was added, which must not be null"
     new = operation.fragments
     if _paths(new) & _paths(current.fragments[-len(new) :] if new else ()):
@@ -463,8 +463,6 @@ def _append_problems(operation: Append, before: Manifest, current: Manifest) -> 
 
 def _kind(field: Field) -> tuple[str, str, int]:
     return field.name, field.logical_type, field.parent_id
-
-
 
 
 def _paths(fragments: Iterable[Fragment]) -> set[str]:

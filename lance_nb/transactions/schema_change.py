@@ -1,17 +1,24 @@
-"""Schemas with fields added, dropped, renamed, made nullable or not, or given another type.
+"""Schemas that change, and schemas of data: what a dataset's becomes, and whether data fits it.
 
-Pure: from a schema to a schema. A field keeps its id when it is renamed or its nullability changes;
+Fields are added, dropped, renamed, made nullable or not, or given another type: from a schema to a
+schema. A field keeps its id when it is renamed or its nullability changes;
 with another type it is a new field with a new id, because its values are written anew.
+
+Data is checked by the schemas, before any file is begun. Columns may come in another order, and
+those that may be null may be missing, at every level of nesting; nullability may differ as long as
+there is no null. Everything else must be the same: names to the letter, and logical types (text
+views are text). Types are never converted.
 
 Limits: a type may become wider or narrower within its family (integers, floats, decimals, text,
 bytes, dates, timestamps, lists of such), not another kind of value.
-Source: ``LanceDataset.add_columns``, ``alter_columns`` and ``drop_columns`` of pylance 14.0.2.
+Source: ``LanceDataset.add_columns``, ``alter_columns`` and ``drop_columns`` of pylance 14.0.2; what
+its ``lance.write_dataset(mode="append")`` accepts and refuses.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,10 +27,10 @@ import pyarrow as pa
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, SchemaMismatchError
 from lance_nb.file.versions import file_version_of
-from lance_nb.format.blob_fields import BLOB_KEY, is_blob_v1, with_blobs
+from lance_nb.format.blob_fields import BLOB_KEY, is_blob_v1, is_blob_v2, with_blobs
 from lance_nb.format.field import Field
 from lance_nb.format.manifest import Manifest
-from lance_nb.format.schema import Schema
+from lance_nb.format.schema import Schema, check_primary_key
 from lance_nb.table.projection import ROW_COLUMNS
 from lance_nb.table.snapshot import storage_version
 from lance_nb.value_classes import dataclass
@@ -323,3 +330,86 @@ def _check_names(fields: Sequence[Field]) -> None:
         raise SchemaMismatchError(f"there is a column named {repeated[0]!r} already")
     for field in fields:
         _check_names(field.children)
+
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    """Data of one schema was found to fill a part of another."""
+
+    source: pa.Schema
+    target: Schema
+    part: Schema
+
+
+_fitting: deque[_Fitting] = deque(maxlen=8)  # who appends does it again and again
+
+
+def writable_part(given_schema: pa.Schema, schema: Schema) -> Schema:
+    """Return the columns of ``schema`` that data of schema ``given_schema`` fills.
+
+    Raises SchemaMismatchError that lists every difference.
+    """
+    for cached in tuple(_fitting):
+        if cached.target is schema and cached.source.equals(given_schema, check_metadata=True):
+            return cached.part
+    part = _part(given_schema, schema)
+    _fitting.append(_Fitting(given_schema, schema, part))
+    return part
+
+
+def _part(given_schema: pa.Schema, schema: Schema) -> Schema:
+    given_fields = Schema.from_arrow(given_schema)
+    problems = list(_differences(schema.fields, given_fields.fields, ""))
+    if problems:
+        more = f" (and {len(problems) - _SHOWN} more)" if len(problems) > _SHOWN else ""
+        listed = "; ".join(problems[:_SHOWN])
+        raise SchemaMismatchError(f"the data does not have the dataset's schema: {listed}{more}")
+    names = set(given_fields.names)
+    return Schema(tuple(field for field in schema if field.name in names), schema.metadata)
+
+
+def _differences(
+    fields: Sequence[Field], given_fields: Sequence[Field], above: str
+) -> Iterator[str]:
+    by_name = {field.name: field for field in given_fields}
+    for field in fields:
+        path = above + field.name
+        other = by_name.pop(field.name, None)
+        if other is None:
+            if not field.nullable:
+                yield f"column {path!r} is missing, and it must not be null"
+        elif is_blob_v2(field):
+            if not is_blob_v2(other) and not _is_marked(other):
+                yield f"column {path!r} holds blobs, and the data has {other.logical_type} there"
+        elif _kind(other) != _kind(field):
+            yield f"column {path!r} must have type {field.logical_type}, not {other.logical_type}"
+        else:
+            yield from _differences(field.children, other.children, f"{path}.")
+    for name in by_name:
+        yield f"column {above + name!r} is not in the dataset"
+
+
+def _kind(field: Field) -> str:
+    """Return the logical type; of lists whatever their items are, which are looked at next."""
+    return field.logical_type.removesuffix(".struct") if field.children else field.logical_type
+
+
+def _is_marked(field: Field) -> bool:
+    """Return whether plain binary is meant to become blobs."""
+    return is_blob_v1(field) and field.logical_type in ("binary", "large_binary")
+
+
+def new_schema(given_schema: pa.Schema, file_version: tuple[int, int]) -> Schema:
+    """Return the schema of a new dataset for data of this schema, with field ids.
+
+    In 2.2, binary columns that are marked as blobs become blobs of the second generation. Raises
+    NotSupportedError, InvalidInputError.
+    """
+    check_not_reserved(given_schema.names)
+    schema = Schema.from_arrow(with_blobs(given_schema, file_version))
+    schema.check_text_metadata()
+    check_primary_key(schema)
+    return schema

@@ -41,7 +41,7 @@ from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 from lance_nb.transactions.checksum_records import write_record
-from lance_nb.transactions.input_schema import writable_part
+from lance_nb.transactions.schema_change import writable_part
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.progress import FragmentWriteProgress
 

@@ -42,10 +42,9 @@ from lance_nb.table.single_file import data_file
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.environment import new_uuid
-from lance_nb.transactions.input_schema import writable_part
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
-from lance_nb.transactions.schema_change import extend_schema
+from lance_nb.transactions.schema_change import extend_schema, writable_part
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.writing import writing
 from lance_nb.writing.deleting import plan as plan_delete

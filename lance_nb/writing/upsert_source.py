@@ -41,7 +41,7 @@ from lance_nb.table.predicate import Filter
 from lance_nb.table.projection import Projection, project
 from lance_nb.table.scan import row_addresses
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.input_schema import writable_part
+from lance_nb.transactions.schema_change import writable_part
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.fragment_writer import joined_batches
 

@@ -43,10 +43,10 @@ from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot, added_version, storage_version
 from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.input_schema import new_schema
 from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions, Operation
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.update_bases import UpdateBases
+from lance_nb.transactions.schema_change import new_schema
 from lance_nb.transactions.version_slots import CommitLock
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.committing import NO_PROPERTIES, commit_staged

@@ -13,7 +13,7 @@ import lance_nb
 from lance_nb.errors import InvalidInputError
 from lance_nb.file.writer import FileOptions
 from lance_nb.storage.local import LocalStore
-from lance_nb.transactions.input_schema import new_schema
+from lance_nb.transactions.schema_change import new_schema
 from lance_nb.writing.fragment_writer import WriteOptions, write_fragments
 from tests.support.requirements import require_pylance
 

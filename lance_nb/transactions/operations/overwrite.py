@@ -28,7 +28,6 @@ from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.manifest import BasePath, DataStorageFormat, Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.input_schema import new_schema as dataset_schema
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import (
     CONFIG,
@@ -40,6 +39,7 @@ from lance_nb.transactions.operation import (
     Settings,
     listed,
 )
+from lance_nb.transactions.schema_change import new_schema as dataset_schema
 from lance_nb.value_classes import dataclass
 
 FILE_FORMAT = "lance"
