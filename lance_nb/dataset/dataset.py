@@ -1726,10 +1726,11 @@ class LanceDataset(OpenedVersion):
             >>> first.version, first.count_rows()
             (3, 10)
         """
+        from lance_nb.transactions.operations.restore import Restore
         from lance_nb.writing import committing
 
         newest = self._session.load(Target(self._snapshot.branch, None))
-        operation = committing.restore_to(self._snapshot.version)
+        operation = Restore(self._snapshot.version)
         self._snapshot = committing.commit_operation(self._session, newest, operation)
 
     # --- settings ---------------------------------------------------------------------------------
@@ -2853,6 +2854,7 @@ class LanceDataset(OpenedVersion):
             >>> lance_nb.LanceDataset.commit(ds, append, ds.version).count_rows()
             12
         """
+        from lance_nb.transactions.operation import BuildOptions
         from lance_nb.writing import committing
 
         check_refused(
@@ -2865,19 +2867,17 @@ class LanceDataset(OpenedVersion):
         )
         check_lock(commit_lock)
         session, current = destination(base_uri, storage_options)
-        options = committing.options_of(
+        options = committing.options_by_hand(
+            commit_timeout,
             max_retries=max_retries,
             detached=detached,
             message=commit_message,
             enable_v2_manifest_paths=enable_v2_manifest_paths,
             commit_lock=commit_lock,
-            build=committing.build_options(enable_stable_row_ids),
-            checks_files=True,
-            is_by_hand=True,
+            build=BuildOptions(stable_row_ids=bool(enable_stable_row_ids)),
         )
-        options = committing.within(options, commit_timeout)
         uuid = options.environment.new_uuid()
-        transaction = committing.transaction_of(operation, read_version, {}, uuid)
+        transaction = committing.transaction_of(operation, read_version, uuid)
         is_pinned = read_version is not None or transaction is operation
         snapshot = committing.commit(session, current, transaction, options, is_pinned=is_pinned)
         return cls.from_opened(session, snapshot)
@@ -2917,15 +2917,13 @@ class LanceDataset(OpenedVersion):
         session, current = destination(dest, storage_options)
         if current is None:
             raise DatasetNotFoundError(session.root.uri)
-        options = committing.options_of(
+        options = committing.options_by_hand(
+            commit_timeout,
             max_retries=max_retries,
             detached=detached,
             enable_v2_manifest_paths=enable_v2_manifest_paths,
             commit_lock=commit_lock,
-            checks_files=True,
-            is_by_hand=True,
         )
-        options = committing.within(options, commit_timeout)
         snapshot, merged = committing.commit_batch(session, current.branch, transactions, options)
         return {"dataset": cls.from_opened(session, snapshot), "merged": merged}
 

@@ -22,7 +22,7 @@ from lance_nb.table.survey import take_survey
 from lance_nb.table.verification.findings import Verification
 from lance_nb.transactions.environment import Environment
 from lance_nb.value_classes import dataclass
-from lance_nb.writing.maintenance import Progress
+from lance_nb.writing.progress import Progress
 from lance_nb.writing.repair import (
     DEFAULT_AGE,
     Repair,

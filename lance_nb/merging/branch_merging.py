@@ -58,7 +58,7 @@ from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.pins import pin_name
-from lance_nb.writing.progress import Progress, VersionReadProgress
+from lance_nb.writing.progress import Progress, StepCounter
 from lance_nb.writing.stage_preview import changed_fragments
 
 Resolve = str | CellChoice | Sequence[str | CellChoice] | None
@@ -349,7 +349,7 @@ class SessionRepository:
     """Every version of every branch of a dataset."""
 
     session: Session
-    progress: VersionReadProgress = field(default_factory=lambda: VersionReadProgress(None))
+    progress: StepCounter = field(default_factory=lambda: StepCounter(None))
 
     def branches(self) -> Mapping[str, Branch]:
         """Return all branches by name."""
@@ -425,7 +425,7 @@ def compare_branches(
     session: Session, source: Target, into: Target, progress: Progress | None = None
 ) -> BranchComparison:
     """Compare two branches. Raises RefNotFoundError, VersionNotFoundError."""
-    counter = VersionReadProgress(progress)
+    counter = StepCounter(progress)
     repository = SessionRepository(session, counter)
     ends = tuple(
         (side.branch, session.load(side).version if side.version is None else side.version)
@@ -459,7 +459,7 @@ def plan_branch(
     """
     origin = source_of(session, source)
     branch = current if into is None else resolve(session.root, (into, None), None).branch
-    counter = VersionReadProgress(progress)
+    counter = StepCounter(progress)
     repository = SessionRepository(session, counter)
     side = repository.load(origin.branch, origin.version)
 
@@ -487,7 +487,7 @@ def plan_pick(
 ) -> MergePlan:
     """Plan to do the change that made a version once more, on the newest version here."""
     target = _change(session, snapshot, version)
-    repository = SessionRepository(session, VersionReadProgress(progress))
+    repository = SessionRepository(session, StepCounter(progress))
     before = _before(repository, target)
     after = repository.load(target.branch, target.version)
     return _change_plan(repository, snapshot, (before, after), options, PICK)
@@ -502,7 +502,7 @@ def plan_revert(
 ) -> MergePlan:
     """Plan to undo the change that made a version, on the newest version here."""
     target = _change(session, snapshot, version)
-    repository = SessionRepository(session, VersionReadProgress(progress))
+    repository = SessionRepository(session, StepCounter(progress))
     transaction = next(repository.transactions(target.branch, [target.version or 0]))
     if transaction is not None and transaction.operation.arm == "rewrite":
         raise InvalidInputError(

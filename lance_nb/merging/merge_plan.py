@@ -15,7 +15,7 @@ Source: commit.py; Lance has no merge of branches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -79,13 +79,11 @@ from lance_nb.transactions.transaction import Transaction
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.cloning import copy_file
 from lance_nb.writing.pins import create_pin
+from lance_nb.writing.progress import Progress
 
 DEFAULTS = CommitOptions()
 _REPLACING = frozenset({"overwrite", "update_mem_wal_state", "data_overlay"})
 _BY_CONTENT = frozenset({"restore", "unknown"})
-
-
-Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ manifest; ``LanceDataset.tags``, ``branches``, ``create_branch`` of pylance 14.0
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from uuid import UUID
@@ -81,8 +81,7 @@ from lance_nb.transactions.version_slots import forget_versions
 from lance_nb.transactions.version_source import Version, VersionSource, parse_version
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.pins import pins_of, plain_uri
-
-Progress = Callable[[int, int], object]
+from lance_nb.writing.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

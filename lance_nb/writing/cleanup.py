@@ -93,6 +93,7 @@ from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.version_slots import forget_versions
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.pins import prune_pins
+from lance_nb.writing.progress import Progress, StepCounter
 
 CANDIDATES = pa.schema(
     [
@@ -310,7 +311,6 @@ def explanation_of(
     )
 
 
-Progress = Callable[[int, int], object]
 _LOCAL = ("file", "memory")
 
 
@@ -326,24 +326,6 @@ class CleanupOptions:
     environment: Environment = field(default_factory=Environment)
     progress: Progress | None = None
     afterwards: Callable[[], object] | None = None
-
-
-class _Steps:
-    """Counts what is done for ``progress``; the total grows when it becomes known."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress
-        self._done = self._total = 0
-
-    def expect(self, count: int) -> None:
-        """Say that there is more to do."""
-        self._total += count
-
-    def tick(self) -> None:
-        """Say that one thing is done."""
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, self._total)
 
 
 class Cleanup:
@@ -366,7 +348,7 @@ class Cleanup:
             )
         self._root, self._folder, self._current = root, folder, current
         self._policy, self._options = policy, options
-        self._steps = _Steps(options.progress)
+        self._steps = StepCounter(options.progress)
         self._now = now or datetime.fromtimestamp(options.environment.clock() / 1e9, UTC)
         self._rule = Rule(self._now, policy.delete_unverified)
 
@@ -413,7 +395,7 @@ class Cleanup:
         recent = [name for name in names if not self._is_settled(survey, name)]
         if recent and self._has_recent_unreferenced_files(survey, references):
             self._steps.expect(len(recent))
-            references.read(self._store(survey), self._folder, recent, self._steps.tick)
+            references.read(self._store(survey), self._folder, recent, self._steps.step)
         plan = make_plan(survey, references, self._folder, names, self._rule)
         return self._sweep(survey, references, plan)
 
@@ -466,7 +448,7 @@ class Cleanup:
         references = References()
         self._steps.expect(sum(map(len, chosen.values())))
         for folder, names in chosen.items():
-            references.read(survey.store(folder), folder, names, self._steps.tick)
+            references.read(survey.store(folder), folder, names, self._steps.step)
         check_complete(references)
         return references
 
@@ -558,7 +540,7 @@ class Cleanup:
         done: list[Candidate] = []
         for candidate, is_gone in zip(candidates, run_side_by_side(tasks, threads), strict=True):
             (done if is_gone else failed).append(candidate)
-            self._steps.tick()
+            self._steps.step()
         return done
 
     def _remove_folders_of_indices(self, deleted: Sequence[Candidate]) -> None:

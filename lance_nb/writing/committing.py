@@ -38,7 +38,7 @@ from lance_nb.transactions.commit import commit_batch as _commit_batch
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment, retrying
 from lance_nb.transactions.file_presence import check_data_files
-from lance_nb.transactions.operation import BaseOperation, BuildOptions, Operation
+from lance_nb.transactions.operation import BaseOperation, Operation
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
@@ -171,17 +171,10 @@ def replanned(
     )
 
 
-def restore_to(version: int) -> Restore:
-    """Return the operation that makes a version the newest one again."""
-    return Restore(version)
-
-
 _FILE_NAME_PART = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
-def transaction_of(
-    operation: Any, read_version: int | None, properties: Mapping[str, str], uuid: str
-) -> Transaction:
+def transaction_of(operation: Any, read_version: int | None, uuid: str) -> Transaction:
     """Return the transaction that ``operation`` is or becomes.
 
     Raises InvalidInputError without a read version where one is needed.
@@ -198,7 +191,7 @@ def transaction_of(
             "read_version is required for all operations except Overwrite and Restore: the version "
             "that the change was made for, for example ds.version"
         )
-    return checked(Transaction(read_version or 0, operation, uuid, dict(properties)))
+    return checked(Transaction(read_version or 0, operation, uuid))
 
 
 def checked(transaction: Transaction) -> Transaction:
@@ -220,9 +213,17 @@ def checked(transaction: Transaction) -> Transaction:
     return transaction
 
 
-def options_of(**arguments: Any) -> CommitOptions:
-    """Return commit options; arguments that are None keep their default."""
-    return CommitOptions(**{name: value for name, value in arguments.items() if value is not None})
+def options_by_hand(timeout: timedelta | None, **arguments: Any) -> CommitOptions:
+    """Return the options of a commit that a caller put together.
+
+    ``timeout`` None is no limit; other arguments that are None keep their default.
+    """
+    return CommitOptions(
+        timeout_s=None if timeout is None else timeout.total_seconds(),
+        checks_files=True,
+        is_by_hand=True,
+        **{name: value for name, value in arguments.items() if value is not None},
+    )
 
 
 def commit(
@@ -264,13 +265,3 @@ def read_transaction(session: Session, branch: str | None, version: int) -> Tran
     if manifest.transaction_section is None and not manifest.transaction_file:
         return None
     return source.transaction(version)
-
-
-def build_options(enable_stable_row_ids: bool | None) -> BuildOptions:
-    """Return the choices for a dataset that the commit creates."""
-    return BuildOptions(stable_row_ids=bool(enable_stable_row_ids))
-
-
-def within(options: CommitOptions, timeout: timedelta | None) -> CommitOptions:
-    """Return the options with a time limit; None is no limit."""
-    return replace(options, timeout_s=None if timeout is None else timeout.total_seconds())

@@ -9,7 +9,7 @@ Source: message ``Transaction.Delete`` of lance.table; ``LanceDataset.delete`` o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -31,6 +31,7 @@ from lance_nb.table.projection import project
 from lance_nb.table.row_selection import select_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.writing.committing import commit_staged, replanned
+from lance_nb.writing.progress import Progress, ProgressCounter
 from lance_nb.writing.staged import DeletionPlan, FragmentDeletion, combine
 
 
@@ -107,42 +108,41 @@ def _deleted(snapshot: Snapshot, fragment: Fragment) -> DeletionVector | None:
     return read_deletions(snapshot.locations, snapshot.deletions, fragment, num_rows)
 
 
-Progress = Callable[[int, int], object]
-
-
 # How many rows are looked at between two calls of a progress callback.
 ROWS_PER_PART = 1_000_000
 
 
 def plan(
-    snapshot: Snapshot, predicate: Any, fragments: Sequence[Fragment] | None = None
+    snapshot: Snapshot,
+    predicate: Any,
+    fragments: Sequence[Fragment] | None = None,
+    progress: Progress | None = None,
 ) -> DeletionPlan:
-    """Find the rows that pass a filter, in all fragments or some. Raises PredicateError."""
-    return plan_deletion(snapshot, check(snapshot, predicate), fragments)
+    """Find the rows that pass a filter, in all fragments or some. Raises PredicateError.
+
+    ``progress``: the rows are looked for part by part, and it is called after each.
+    """
+    condition = check(snapshot, predicate)
+    if progress is None:
+        return plan_deletion(snapshot, condition, fragments)
+    among = list(snapshot.manifest.fragments if fragments is None else fragments)
+    counter = ProgressCounter(sum(fragment.physical_rows for fragment in among), progress)
+    deletions: list[FragmentDeletion] = []
+    part: list[Fragment] = []
+    in_part = 0
+    for position, fragment in enumerate(among, 1):
+        part.append(fragment)
+        in_part += fragment.physical_rows
+        if in_part >= ROWS_PER_PART or position == len(among):
+            deletions += plan_deletion(snapshot, condition, part).fragments
+            counter.add(in_part)
+            part, in_part = [], 0
+    return DeletionPlan(snapshot.version, condition.text, tuple(deletions))
 
 
 def check(snapshot: Snapshot, predicate: Any) -> Filter:
     """Check a filter before anything is read, and return it. Raises PredicateError."""
     return compile_filter(predicate, project(snapshot.manifest.schema, None).schema)
-
-
-def _planned(snapshot: Snapshot, predicate: Any, progress: Progress) -> DeletionPlan:
-    """Find the rows part by part, and tell how many rows have been looked at."""
-    condition = check(snapshot, predicate)
-    fragments = list(snapshot.manifest.fragments)
-    total = sum(fragment.physical_rows for fragment in fragments)
-    deletions: list[FragmentDeletion] = []
-    part: list[Fragment] = []
-    done = in_part = 0
-    for position, fragment in enumerate(fragments, 1):
-        part.append(fragment)
-        in_part += fragment.physical_rows
-        if in_part >= ROWS_PER_PART or position == len(fragments):
-            deletions += plan_deletion(snapshot, condition, part).fragments
-            done += in_part
-            part, in_part = [], 0
-            progress(done, total)
-    return DeletionPlan(snapshot.version, condition.text, tuple(deletions))
 
 
 def delete(
@@ -160,7 +160,7 @@ def delete(
     """
 
     def attempt(base: Snapshot) -> tuple[Snapshot, int]:
-        planned = plan(base, predicate) if progress is None else _planned(base, predicate, progress)
+        planned = plan(base, predicate, progress=progress)
         staged = combine(base, [planned])
         return commit_staged(session, base.branch, staged), planned.num_rows
 

@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import field, replace
 from itertools import pairwise
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -273,12 +272,7 @@ class FragmentWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._is_finished and kind is None:
             return
         paths = [
@@ -365,11 +359,6 @@ class UncommittedFiles:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and not self._is_offered:
             delete_unused((self._home, path) for path in self._paths)

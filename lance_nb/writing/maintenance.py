@@ -5,7 +5,6 @@ Source: our own; format/checksums.py, which pylance does not have.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY, wants_checksums
@@ -18,8 +17,7 @@ from lance_nb.table.space_usage import Space, space_of
 from lance_nb.table.survey import Survey, take_survey
 from lance_nb.transactions.checksum_records import AddedChecksums, record_existing
 from lance_nb.writing.cloning import files_of
-
-Progress = Callable[[int, int], object]
+from lance_nb.writing.progress import Progress, ProgressCounter
 
 
 def space(session: Session, progress: Progress | None = None) -> Space:
@@ -31,17 +29,12 @@ def space(session: Session, progress: Progress | None = None) -> Space:
 def read_all(survey: Survey, progress: Progress | None = None) -> References:
     """Read the manifests of every version of every branch; damaged ones are noted."""
     total = sum(len(line.names) + len(line.detached) for line in survey.lines.values())
-    done = 0
-
-    def tick() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(done, total)
-
+    counter = ProgressCounter(total, progress)
     references = References(tolerant=True)
     for folder, line in survey.lines.items():
-        references.read(survey.store(folder), folder, (*line.names, *line.detached), tick)
+        references.read(
+            survey.store(folder), folder, (*line.names, *line.detached), lambda: counter.add(1)
+        )
     return references
 
 

@@ -35,19 +35,19 @@ class ProgressCounter:
             self._progress(self._done, self._num_rows)
 
 
-class VersionReadProgress:
-    """Count versions that are read; their number grows while reading finds more of them."""
+class StepCounter:
+    """Count steps; their number grows while they are taken, as when reading finds more to read."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
         self._done = self._total = 0
 
     def expect(self, number: int) -> None:
-        """Add versions that are going to be read."""
+        """Add steps that are going to be taken."""
         self._total += number
 
     def step(self) -> None:
-        """Count one that was read and report; whatever the callback raises ends the reading."""
+        """Count a step that was taken and report; whatever the callback raises ends the work."""
         self._done += 1
         if self._progress is not None:
             self._progress(self._done, self._total)

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import accumulate
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -230,12 +229,7 @@ class SourceRows:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -17,7 +17,7 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import CancelledError, InvalidInputError, VersionNotFoundError
 from lance_nb.merging.branch_merging import MergeOptions, SessionRepository, options_of
-from lance_nb.writing.progress import VersionReadProgress
+from lance_nb.writing.progress import StepCounter
 
 
 def test_what_is_not_given_is_the_default() -> None:
@@ -38,7 +38,7 @@ def test_versions_and_transactions_are_read_and_counted(make, rows) -> None:
     made = make()
     made.create_branch("dev").insert(rows)
     seen: list[tuple[int, int]] = []
-    told = VersionReadProgress(lambda done, total: seen.append((done, total)))
+    told = StepCounter(lambda done, total: seen.append((done, total)))
     repository = SessionRepository(made.opened[0], told)
     assert list(repository.branches()) == ["dev"]
     assert repository.load("dev", None).version == 2
