@@ -55,7 +55,7 @@ from lance_nb.transactions.environment import Environment, retrying
 from lance_nb.transactions.operation import operation_name
 from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_source import VersionSource
+from lance_nb.transactions.version_slots import VersionSource
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.pins import pin_name
 from lance_nb.writing.progress import Progress, StepCounter

@@ -30,7 +30,7 @@ Limits: a recorded Merge does not name settings that change with it: a writer th
 at the same time is committed after it. What one side alone has checked is trusted; whether rows of
 the other have nulls is not read, only whether they may. Coverage of indices that the source's
 writers extended is followed only where numbers stay the same.
-Source: messages of ``Transaction`` and IndexMetadata; conflict_rules.py, index_upkeep.py. Lance has
+Source: messages of ``Transaction`` and IndexMetadata; conflict_rules.py, manifest_building.py. Lance has
 no merge of branches.
 """
 
@@ -58,8 +58,7 @@ from lance_nb.merging.schemas import MergedSchema
 from lance_nb.storage.base import Store
 from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.deletion_files import PendingDeletions
-from lance_nb.transactions.index_upkeep import retain_useful
-from lance_nb.transactions.manifest_building import Draft, check_changeable
+from lance_nb.transactions.manifest_building import Draft, check_changeable, retain_useful
 from lance_nb.transactions.new_version import build
 from lance_nb.transactions.operation import ApplyContext, Built, Operation, Snapshotted
 from lance_nb.transactions.operations.append import Append

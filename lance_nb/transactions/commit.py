@@ -86,8 +86,14 @@ from lance_nb.transactions.operation import ApplyContext, Built, operation_name
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.side_effects import dropped_parts, warn_of_dropped, with_dropped
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_slots import claim_under_lock, sync_version, transaction_uuid
-from lance_nb.transactions.version_source import Version, VersionSource, unknown_change_error
+from lance_nb.transactions.version_slots import (
+    Version,
+    VersionSource,
+    claim_under_lock,
+    sync_version,
+    transaction_uuid,
+    unknown_change_error,
+)
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:  # Read where somebody else has committed; it knows all operations.

@@ -44,7 +44,7 @@ from lance_nb.transactions.rebase import (
     with_reuse_index,
 )
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_source import VersionSource
+from lance_nb.transactions.version_slots import VersionSource
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:

@@ -77,8 +77,12 @@ from lance_nb.transactions.ref_writer import (
     sync_record,
 )
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_slots import forget_versions
-from lance_nb.transactions.version_source import Version, VersionSource, parse_version
+from lance_nb.transactions.version_slots import (
+    Version,
+    VersionSource,
+    forget_versions,
+    parse_version,
+)
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.pins import pins_of, plain_uri
 from lance_nb.writing.progress import Progress

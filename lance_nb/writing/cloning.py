@@ -51,7 +51,7 @@ from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.operations.update_bases import UpdateBases
 from lance_nb.transactions.ref_writer import PlaceOf, locate
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_source import VersionSource
+from lance_nb.transactions.version_slots import VersionSource
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.branching import clone_source
 

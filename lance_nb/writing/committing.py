@@ -43,7 +43,7 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_source import VersionSource
+from lance_nb.transactions.version_slots import VersionSource
 from lance_nb.writing.staged import StagedWrite
 
 Values = Mapping[str, str | None]

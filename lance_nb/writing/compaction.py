@@ -86,7 +86,7 @@ from lance_nb.table.scan_tasks import plan_tasks
 from lance_nb.table.snapshot import Snapshot, added_version
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
-from lance_nb.transactions.index_upkeep import coverage
+from lance_nb.transactions.manifest_building import coverage
 from lance_nb.transactions.operations.reserve_fragments import ReserveFragments
 from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup
 from lance_nb.value_classes import dataclass

@@ -68,7 +68,7 @@ from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.checksum_records import write_record
 from lance_nb.transactions.environment import Environment
-from lance_nb.transactions.index_upkeep import coverage
+from lance_nb.transactions.manifest_building import coverage
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.committing import commit_operation, replanned

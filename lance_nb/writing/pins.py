@@ -41,7 +41,7 @@ from lance_nb.table.refs import Target
 from lance_nb.table.survey import take_survey
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.ref_writer import PlaceOf, TagWriter
-from lance_nb.transactions.version_source import Version, parse_version
+from lance_nb.transactions.version_slots import Version, parse_version
 from lance_nb.value_classes import dataclass
 
 KEEPS, MADE_FOR = "lance_nb.pin", "lance_nb.pin.for"

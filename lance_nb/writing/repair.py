@@ -95,8 +95,7 @@ from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.ref_writer import PlaceOf, create_record, locate, replace_record
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_slots import SlotKeeper, claim
-from lance_nb.transactions.version_source import VersionSource
+from lance_nb.transactions.version_slots import SlotKeeper, VersionSource, claim
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.branching import BranchWriter
 from lance_nb.writing.cloning import find_moved_branches, repair_moved

@@ -38,7 +38,7 @@ from lance_nb.transactions.operations.rewrite import Rewrite
 from lance_nb.transactions.row_lineage import all_row_ids
 from lance_nb.transactions.side_effects import dropped_parts
 from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_source import VersionSource
+from lance_nb.transactions.version_slots import VersionSource
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.progress import Progress
 from lance_nb.writing.staged import StagedWrite

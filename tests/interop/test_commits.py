@@ -289,7 +289,7 @@ def test_the_first_manifest_of_a_branch_is_like_pylances(lance, tmp_path: Path):
 
 
 def commit_of(uri: Path, branch: str) -> tuple[Any, ...]:
-    from lance_nb.transactions.version_source import VersionSource
+    from lance_nb.transactions.version_slots import VersionSource
 
     source = VersionSource(place(uri, branch).slots)
     source.head(0)

@@ -15,7 +15,7 @@ from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import DataStorageFormat, Manifest
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.index_upkeep import coverage
+from lance_nb.transactions.manifest_building import coverage
 from lance_nb.transactions.new_version import build
 from lance_nb.transactions.operation import ApplyContext, BuildOptions, Built, Operation
 from lance_nb.transactions.operations.overwrite import Overwrite

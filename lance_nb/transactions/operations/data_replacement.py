@@ -19,8 +19,7 @@ from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.index_upkeep import prune_fields
-from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.manifest_building import Draft, prune_fields
 from lance_nb.transactions.operation import (
     ApplyContext,
     BaseOperation,

@@ -24,8 +24,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.index_upkeep import prune_fields, retain_useful
-from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.manifest_building import Draft, prune_fields, retain_useful
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint, listed
 from lance_nb.transactions.row_lineage import stamp_all_updated, stamp_new_rows
 from lance_nb.value_classes import dataclass

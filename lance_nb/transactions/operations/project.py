@@ -17,8 +17,7 @@ from lance_nb._pb import transaction as pb
 from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.index_upkeep import retain_useful
-from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.manifest_building import Draft, retain_useful
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
 from lance_nb.value_classes import dataclass
 

@@ -22,8 +22,7 @@ from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexFile, IndexMetadata
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.index_upkeep import cover_rewritten, remap
-from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.manifest_building import Draft, cover_rewritten, remap
 from lance_nb.transactions.operation import (
     ApplyContext,
     BaseOperation,

@@ -30,13 +30,13 @@ from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.roaring import check_portable
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.index_upkeep import (
+from lance_nb.transactions.manifest_building import (
+    Draft,
     cover_moved,
     prune_fields,
     record_merged_logs,
     retain_useful,
 )
-from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint, listed
 from lance_nb.transactions.row_lineage import row_ids_of, stamp_moved_rows, stamp_some_updated
 from lance_nb.value_classes import dataclass

@@ -13,8 +13,7 @@ from typing import ClassVar
 from lance_nb._pb import transaction as pb
 from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.index_upkeep import record_merged_logs
-from lance_nb.transactions.manifest_building import Draft
+from lance_nb.transactions.manifest_building import Draft, record_merged_logs
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
 from lance_nb.value_classes import dataclass
 

@@ -32,7 +32,7 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
 from lance_nb.transactions.ref_writer import TagWriter
-from lance_nb.transactions.version_source import VersionSource
+from lance_nb.transactions.version_slots import VersionSource
 from lance_nb.writing.branching import BranchWriter
 from lance_nb.writing.cleanup import Cleanup, CleanupOptions
 from lance_nb.writing.cloning import commit_clone, copy_version
