@@ -30,8 +30,8 @@ Limits: a recorded Merge does not name settings that change with it: a writer th
 at the same time is committed after it. What one side alone has checked is trusted; whether rows of
 the other have nulls is not read, only whether they may. Coverage of indices that the source's
 writers extended is followed only where numbers stay the same.
-Source: messages of ``Transaction`` and IndexMetadata; conflict_rules.py, manifest_building.py. Lance has
-no merge of branches.
+Source: messages of ``Transaction`` and IndexMetadata; conflict_rules.py, manifest_building.py.
+Lance has no merge of branches.
 """
 
 from __future__ import annotations
