@@ -206,6 +206,12 @@ export class MapCanvas {
     this.height / 2 - (y - this.view.y) * this.view.scale,
   ];
 
+  /** Where a point is, in pixels of the element. @param {number} index */
+  screenOf(index) {
+    const { xy } = /** @type {NonNullable<MapCanvas["cloud"]>} */ (this.cloud).data;
+    return this.toScreen(xy[2 * index], xy[2 * index + 1]);
+  }
+
   paintAbove() {
     const pen = this.above.getContext("2d");
     if (!pen) return;
@@ -214,11 +220,8 @@ export class MapCanvas {
     const colours = changeColours(this.element);
     if (this.changes) this.paintChanges(pen, colours);
     this.paintLabels(pen, colours);
-    if (this.pointed >= 0 && this.cloud) {
-      const [x, y] = this.toScreen(
-        this.cloud.data.xy[2 * this.pointed],
-        this.cloud.data.xy[2 * this.pointed + 1],
-      );
+    if (this.pointed >= 0) {
+      const [x, y] = this.screenOf(this.pointed);
       pen.strokeStyle = colours.ink;
       pen.lineWidth = 2;
       pen.beginPath();
@@ -294,33 +297,31 @@ export class MapCanvas {
 
   /** Whether the picture is what the view shows, with all points. */
   isCurrent() {
-    const { x, y, scale } = this.view;
-    return (
-      this.picture?.isWhole &&
-      this.picture.x === x &&
-      this.picture.y === y &&
-      this.picture.scale === scale
-    );
+    const { picture, view } = this;
+    const isSame = picture?.x === view.x && picture.y === view.y && picture.scale === view.scale;
+    return isSame && picture.isWhole;
   }
 
   /** Whether the picture, moved and scaled, reaches all edges of the view. */
   fills() {
-    if (!this.picture) return false;
-    const factor = this.view.scale / this.picture.scale;
+    const { picture, view } = this;
+    if (!picture) return false;
+    const factor = view.scale / picture.scale;
     if (factor < SCALES.least || factor > SCALES.most) return false;
     const room = (/** @type {number} */ size) => ((0.5 + BEYOND) * factor - 0.5) * size + 1;
     return (
-      Math.abs(this.view.x - this.picture.x) * this.view.scale <= room(this.width) &&
-      Math.abs(this.view.y - this.picture.y) * this.view.scale <= room(this.height)
+      Math.abs(view.x - picture.x) * view.scale <= room(this.width) &&
+      Math.abs(view.y - picture.y) * view.scale <= room(this.height)
     );
   }
 
   /** Move and scale the picture to where the view is. */
   place() {
-    if (!this.picture) return;
-    const factor = this.view.scale / this.picture.scale;
-    const right = (this.picture.x - this.view.x) * this.view.scale;
-    const down = (this.view.y - this.picture.y) * this.view.scale;
+    const { picture, view } = this;
+    if (!picture) return;
+    const factor = view.scale / picture.scale;
+    const right = (picture.x - view.x) * view.scale;
+    const down = (view.y - picture.y) * view.scale;
     this.points.style.transform =
       factor === 1 && !right && !down ? "" : `translate(${right}px, ${down}px) scale(${factor})`;
   }
@@ -375,13 +376,9 @@ export class MapCanvas {
 
   /** Show a part of the map as large as possible. @param {MapCanvas["box"]} part */
   fitBox({ low: [left, low], high: [right, high] }) {
-    this.view.x = (left + right) / 2;
-    this.view.y = (low + high) / 2;
-    const scale = Math.min(
-      this.width / Math.max(1, right - left),
-      this.height / Math.max(1, high - low),
-    );
-    this.view.scale = Math.min(4, 0.92 * scale);
+    const [across, up] = [Math.max(1, right - left), Math.max(1, high - low)];
+    const scale = Math.min(4, 0.92 * Math.min(this.width / across, this.height / up));
+    Object.assign(this.view, { x: (left + right) / 2, y: (low + high) / 2, scale });
     this.moved();
   }
 
@@ -445,18 +442,10 @@ export class MapCanvas {
 
   pointInTheMiddle() {
     if (!this.cloud) return;
-    this.pointed = this.cloud.nearest(
-      this.view.x,
-      this.view.y,
-      Math.max(this.width, this.height) / 2 / this.view.scale,
-    );
-    const [x, y] =
-      this.pointed < 0
-        ? [0, 0]
-        : this.toScreen(
-            this.cloud.data.xy[2 * this.pointed],
-            this.cloud.data.xy[2 * this.pointed + 1],
-          );
+    const { x: middleX, y: middleY, scale } = this.view;
+    const reach = Math.max(this.width, this.height) / 2 / scale;
+    this.pointed = this.cloud.nearest(middleX, middleY, reach);
+    const [x, y] = this.screenOf(this.pointed);
     this.hands.hover(this.pointed, this.pointed < 0 ? null : { x, y });
     this.paint();
   }
