@@ -122,35 +122,33 @@ export class WallTiles {
     const rows = result.pairs ?? result.tiles.map((/** @type {About} */ tile) => [tile]);
     let index = 0;
     await Promise.all(
-      rows.map(async (abouts) => {
-        const mine = abouts.map((about) => (about.picture ? buffers[index++] : null));
-        if (abouts.some((about) => about.later)) return;
-        const key = this.keyOf(source, abouts[0].row);
-        const bitmaps = await Promise.all(
-          abouts.map((about, side) => {
-            const buffer = mine[side];
-            return buffer ? this.decode(about, buffer, key, turnThen) : null;
-          }),
-        );
-        const isLost = abouts.some((about, side) => about.picture && !bitmaps[side] && !about.why);
-        if (turnThen !== this.turn || isLost) return bitmaps.forEach((bitmap) => bitmap?.close());
-        const bytes = bitmaps.reduce(
-          (sum, bitmap) => sum + (bitmap ? bitmap.width * bitmap.height * 4 : 0),
-          0,
-        );
-        this.keep(key, { abouts, bitmaps, bytes });
+      rows.map((abouts) => {
+        const sent = abouts.map((about) => (about.picture ? buffers[index++] : null));
+        return this.keepRow(this.keyOf(source, abouts[0].row), abouts, sent, turnThen);
       }),
     );
     if (turnThen !== this.turn) return;
     // Fewer rows than promised: not asked for again.
     for (let row = run.row + rows.length; row < run.row + run.count; row += 1)
-      this.keep(this.keyOf(source, row), {
-        abouts: [{ ...NOTHING, row }],
-        bitmaps: [null],
-        bytes: 0,
-      });
+      this.keep(this.keyOf(source, row), { abouts: [NOTHING], bitmaps: [null], bytes: 0 });
     if (this.underWay === run.wanted) this.underWay = "";
     this.changed();
+  }
+
+  /**
+   * @param {string} key @param {About[]} abouts @param {(Lnb.Buffer | null)[]} buffers
+   * @param {number} turnThen
+   */
+  async keepRow(key, abouts, buffers, turnThen) {
+    if (abouts.some((about) => about.later)) return;
+    const bitmaps = await Promise.all(
+      buffers.map((buffer, side) => buffer && this.decode(abouts[side], buffer, key, turnThen)),
+    );
+    const isLost = abouts.some((about, side) => about.picture && !bitmaps[side] && !about.why);
+    if (turnThen !== this.turn || isLost) return bitmaps.forEach((bitmap) => bitmap?.close());
+    const pixels = bitmaps.map((bitmap) => (bitmap ? bitmap.width * bitmap.height : 0));
+    const bytes = 4 * pixels.reduce((sum, number) => sum + number, 0);
+    this.keep(key, { abouts, bitmaps, bytes });
   }
 
   /** @param {string} key */
@@ -206,19 +204,8 @@ export class WallTiles {
   }
 }
 
-/** @type {About} a row that is not there */
-const NOTHING = {
-  mime: "",
-  label: "",
-  kind: "",
-  why: "",
-  caption: "",
-  picture: false,
-  later: false,
-  row: 0,
-  width: 0,
-  height: 0,
-};
+/** A row that is not there. */
+const NOTHING = /** @type {About} */ ({ kind: "", label: "", why: "", caption: "" });
 
 /** What a value is that is no picture. @param {About} about */
 function wordsOf(about) {

@@ -113,10 +113,8 @@ export class GridActions {
     if (!of) return;
     this.turn += 1;
     this.attempt(async () => {
-      this.bar().brush(
-        of.column.raw,
-        await conditionOfOdd(this.ctx, this.place(), of.profile, odd),
-      );
+      const where = await conditionOfOdd(this.ctx, this.place(), of.profile, odd);
+      this.bar().brush(of.column.raw, where);
     });
   }
 
@@ -153,24 +151,14 @@ export class GridActions {
    */
   similar = (row, cell) => {
     if (!this.asked.near && this.store.column(cell)?.look === "text") return this.alike(row, cell);
-    const column =
-      this.asked.near && this.store.column(cell)?.look !== "vector" ? this.asked.near.at + 1 : cell;
-    const column_ = column - this.ctx.rows.numFound;
+    const { near } = this.asked;
+    const column = near && this.store.column(cell)?.look !== "vector" ? near.at + 1 : cell;
+    const at = column - this.ctx.rows.numFound;
     return this.attempt(async () => {
       const { result } = await this.ctx.kernel.ask("rows.like", { ...this.place(), row, column });
       this.ctx.detail.clear();
-      this.look({
-        order: null,
-        within: null,
-        near: {
-          like: result.like,
-          k: NEIGHBOURS,
-          metric: "l2",
-          row: result.row,
-          column: result.column,
-          at: column_,
-        },
-      });
+      const vector = { like: result.like, row: result.row, column: result.column, at };
+      this.look({ order: null, within: null, near: { ...vector, k: NEIGHBOURS, metric: "l2" } });
     });
   };
 
@@ -202,14 +190,10 @@ export class GridActions {
       };
       const { result } = await this.ctx.kernel.ask(some ? "rows.text" : "cell", args);
       const done = await copyText(result.text);
-      const subject =
-        some && form === "code"
-          ? "Code copied"
-          : some
-            ? `${plural(result.rows, "row")} copied` +
-              (result.rows < result.wanted ? ` of ${result.wanted}` : "")
-            : "Cell copied";
-      this.ctx.announce(done ? subject : "The browser does not allow this page to copy.");
+      const of = result.rows < result.wanted ? ` of ${result.wanted}` : "";
+      const rows = form === "code" ? "Code copied" : `${plural(result.rows, "row")} copied${of}`;
+      const words = some ? rows : "Cell copied";
+      this.ctx.announce(done ? words : "The browser does not allow this page to copy.");
     });
   }
 
