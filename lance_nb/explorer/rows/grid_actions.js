@@ -153,11 +153,12 @@ export class GridActions {
     if (!this.asked.near && this.store.column(cell)?.look === "text") return this.alike(row, cell);
     const { near } = this.asked;
     const column = near && this.store.column(cell)?.look !== "vector" ? near.at + 1 : cell;
-    const at = column - this.ctx.rows.numFound;
+    const position = column - this.ctx.rows.numFound;
     return this.attempt(async () => {
       const { result } = await this.ctx.kernel.ask("rows.like", { ...this.place(), row, column });
       this.ctx.detail.clear();
-      const vector = { like: result.like, row: result.row, column: result.column, at };
+      const { like, row: label, column: name } = result;
+      const vector = { like, row: label, column: name, at: position };
       this.look({ order: null, within: null, near: { ...vector, k: NEIGHBOURS, metric: "l2" } });
     });
   };
