@@ -227,10 +227,14 @@ def records_result(
     records: Sequence[Mapping[str, Any]],
     *,
     value: Any = None,
+    data: Any = None,
     lines: Iterable[str] = (),
     exit_code: int = 0,
 ) -> Result:
-    """Return a result that shows records as a table, one column per key of the first."""
+    """Return a result that shows records as a table, one column per key of the first.
+
+    Its value and its JSON are the records unless they are given.
+    """
     head = tuple(map(text.name, records[0])) if records else ()
     rows = [tuple(map(word, record.values())) for record in records[:MAX_ROWS]]
     numeric = {
@@ -240,12 +244,18 @@ def records_result(
     }
     note = _more(len(records) - MAX_ROWS, "row")
     picture = render_table(heading, tuple(lines), (head, rows), numeric=numeric, note=note)
-    data = [dict(record) for record in records]
-    return Result(data if value is None else value, picture, data, exit_code)
+    listed = [dict(record) for record in records]
+    value, data = listed if value is None else value, listed if data is None else data
+    return Result(value, picture, data, exit_code)
 
 
 def table_result(
-    heading: str, table: pa.Table, rows_shown: int, *, lines: Iterable[str] = ()
+    heading: str,
+    table: pa.Table,
+    rows_shown: int,
+    *,
+    lines: Iterable[str] = (),
+    exit_code: int = 0,
 ) -> Result:
     """Return a result that shows the first rows of an Arrow table; its value is the table.
 
@@ -262,7 +272,7 @@ def table_result(
     names = tuple(map(text.name, table.column_names))
     note = _more(table.num_rows - first.num_rows, "row")
     picture = render_table(heading, tuple(lines), (names, rows), numeric=numeric, note=note)
-    return Result(table, picture, Rows(table))
+    return Result(table, picture, Rows(table), exit_code)
 
 
 def text_result(

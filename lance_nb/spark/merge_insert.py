@@ -98,7 +98,7 @@ class MergeRun(MergeClauseBuilder):
         self._dataset = dataset
         self._source = source
         self._form = form
-        self._write_mode = "rewrite_rows"
+        self._clauses = replace(self._clauses, write_mode="rewrite_rows")
         self._table: pa.Table | None = None
         self.dataset = dataset
 
@@ -109,8 +109,8 @@ class MergeRun(MergeClauseBuilder):
 
     def _plan(self, base: LanceDataset, frame: DataFrame | None) -> Plan:
         if frame is None:
-            return plan_merge(base, self._merge_clauses, self._source_table())
-        return plan_shuffled(base, self._merge_clauses, frame)
+            return plan_merge(base, self._clauses, self._source_table())
+        return plan_shuffled(base, self._clauses, frame)
 
     def execute(self, *, message: str | None = None, **options: Any) -> dict[str, int]:
         """Merge and commit; return the counts that ``merge_insert`` returns.
@@ -127,13 +127,10 @@ class MergeRun(MergeClauseBuilder):
         names = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
         return {name: sum(plan.stats[name] for plan in plans) for name in names}
 
-    @property
-    def _merge_clauses(self) -> MergeClauses:
-        return replace(self._clauses, write_mode=self._write_mode)
-
     def rewriting_columns(self) -> Self:
         """Rewrite the columns of the source, and leave rows in their fragments."""
-        self._write_mode, self._form = "rewrite_columns", "broadcast"
+        self._clauses = replace(self._clauses, write_mode="rewrite_columns")
+        self._form = "broadcast"
         return self
 
     def _source_table(self) -> pa.Table:

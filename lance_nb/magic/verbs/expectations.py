@@ -11,7 +11,6 @@ from lance_nb.dataset.checks.result import CheckResult, junit_xml
 from lance_nb.dataset.expectations import Expectations
 from lance_nb.errors import InvalidInputError, StorageError
 from lance_nb.explorer import text
-from lance_nb.explorer.static_rendering import render_table
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import (
     COLUMN,
@@ -23,7 +22,6 @@ from lance_nb.magic.verb import (
     table_result,
     text_result,
     verb,
-    word,
 )
 from lance_nb.magic.verbs.history import bisection_result
 
@@ -61,9 +59,7 @@ def check(context: MagicContext, args: Namespace) -> Result:
     if args.junit is not None:
         _write(args.junit, junit_xml(results))
     exit_code = 0 if all(result.ok for result in results) else 1
-    answer = _versions(results) if args.all else _one(results[0])
-    value = results if args.all else results[0]
-    return Result(value, answer.picture, answer.data, exit_code)
+    return _versions(results, exit_code) if args.all else _one(results[0], exit_code)
 
 
 def _failing(context: MagicContext, args: Namespace) -> Result:
@@ -74,11 +70,11 @@ def _failing(context: MagicContext, args: Namespace) -> Result:
     (name,) = args.name
     rows = dataset.expectations.failing_rows(name, limit=args.rows)
     heading = f"{text.plural(rows.num_rows, 'row')} of {label(dataset)} for which {name} fails"
-    answer = table_result(text.line(heading), rows, context.settings.rows_shown)
-    return Result(rows, answer.picture, answer.data, 1 if rows.num_rows else 0)
+    exit_code = 1 if rows.num_rows else 0
+    return table_result(text.line(heading), rows, context.settings.rows_shown, exit_code=exit_code)
 
 
-def _one(result: CheckResult) -> Result:
+def _one(result: CheckResult, exit_code: int) -> Result:
     records = [
         {
             "status": outcome.status,
@@ -89,10 +85,12 @@ def _one(result: CheckResult) -> Result:
         for outcome in result.outcomes
     ]
     lines = [] if records else ["add one: expect add 'score BETWEEN 0 AND 1'"]
-    return records_result(f"Check of {result.sentence}", records, lines=lines)
+    return records_result(
+        f"Check of {result.sentence}", records, value=result, lines=lines, exit_code=exit_code
+    )
 
 
-def _versions(results: Sequence[CheckResult]) -> Result:
+def _versions(results: Sequence[CheckResult], exit_code: int) -> Result:
     records = [
         {
             "version": result.label,
@@ -109,10 +107,10 @@ def _versions(results: Sequence[CheckResult]) -> Result:
     ]
     if first is not None:
         lines.append(f"the first version that fails is {first.label}")
-    heading = "Check of all versions"
-    head = tuple(records[0]) if records else ()
-    rows = [tuple(map(word, record.values())) for record in reversed(records)]
-    return Result(results, render_table(heading, tuple(lines), (head, rows)), records)
+    return records_result(
+        "Check of all versions", records[::-1], value=results, data=records, lines=lines,
+        exit_code=exit_code,
+    )  # fmt: skip
 
 
 def _write(path: str, content: str) -> None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
-from lance_nb.explorer.static_rendering import StaticRendering, render_preformatted, render_table
+from lance_nb.explorer.static_rendering import StaticRendering, render_preformatted
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import (
     COLUMN,
@@ -35,7 +35,6 @@ from lance_nb.magic.verb import (
     records_result,
     table_result,
     verb,
-    word,
 )
 from lance_nb.value_classes import dataclass
 
@@ -83,8 +82,7 @@ def log(context: MagicContext, args: Namespace) -> Result:
     data = [
         {**record, "version": info.version} for record, info in zip(records, infos, strict=True)
     ]
-    answer = records_result(f"Versions of {label(dataset)}", records)
-    return Result(infos, answer.picture, data)
+    return records_result(f"Versions of {label(dataset)}", records, value=infos, data=data)
 
 
 @verb(
@@ -124,14 +122,14 @@ def bisection_result(heading: str, result: Bisection, sentence: str) -> Result:
         }
         for trial in result.tried
     ]
-    head = tuple(records[0])
-    rows = [tuple(word(value) for value in record.values()) for record in records]
-    picture = render_table(heading, (sentence,), (head, rows))
     data = {
         "first_bad": result.first_bad, "last_good": result.last_good, "nulls": result.nulls,
         "num_null": result.num_null, "tried": records,
     }  # fmt: skip
-    return Result(result, picture, data, exit_code=0 if result.first_bad is None else 1)
+    exit_code = 0 if result.first_bad is None else 1
+    return records_result(
+        heading, records, value=result, data=data, lines=(sentence,), exit_code=exit_code
+    )
 
 
 MAX_BRANCHES = 16

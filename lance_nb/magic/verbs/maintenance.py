@@ -115,7 +115,6 @@ def doctor(context: MagicContext, args: Namespace) -> Result:
     ]
     name = label(dataset) if dataset is not None else text.name(verification.uri)
     lines = [f"{verification.verdict}: {looked}", *part, *_opening(verification), *advice]
-    answer = records_result(f"Health of {name}", records, lines=lines)
     data = {
         "ok": verification.ok,
         "opened_version": verification.opened_version,
@@ -128,7 +127,10 @@ def doctor(context: MagicContext, args: Namespace) -> Result:
         "files_without_checksum": verification.num_files_without_checksum,
         "sample": None if verification.sample is None else _sample(verification.sample),
     }
-    return Result(verification, answer.picture, data, exit_code=0 if verification.ok else 1)
+    return records_result(
+        f"Health of {name}", records, value=verification, data=data, lines=lines,
+        exit_code=0 if verification.ok else 1,
+    )  # fmt: skip
 
 
 def _sample(sample: Sample) -> dict[str, Any]:
@@ -197,20 +199,21 @@ def _repair(context: MagicContext, args: Namespace) -> Result:
             f"to run them: {_continue_line(context, uri, options)}",
             f"or: {Python('lance_nb.plan_repair').call(uri).attribute('run').call().line()}",
         ]
-        result = records_result(name, records, value=plan, lines=lines)
-        return Result(plan, result.picture, {"steps": records}, exit_code=1)
+        return records_result(
+            name, records, value=plan, data={"steps": records}, lines=lines, exit_code=1
+        )
     done = plan.run(chosen)
     after = verify(uri, values=False)
     lines = [*map(text.line, str(done).splitlines()), f"now: {after.verdict}"]
     if done.id:
         line = _continue_line(context, uri, {"--undo": done.id})
         lines.append(f"to move the quarantined files back: {line}")
-    result = records_result(name, records, lines=lines)
     data = {
         "steps": records, "done": [step.what for step in done.done], "id": done.id,
         "failed": [reason for _, reason in done.failed], "ok": after.ok,
     }  # fmt: skip
-    return Result(done, result.picture, data, exit_code=0 if after.ok else 1)
+    exit_code = 0 if after.ok else 1
+    return records_result(name, records, value=done, data=data, lines=lines, exit_code=exit_code)
 
 
 def _continue_line(context: MagicContext, uri: str, options: Mapping[str, object]) -> str:
