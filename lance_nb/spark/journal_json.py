@@ -35,7 +35,7 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFileType, Fragment
 from lance_nb.session.public_location import PublicLocation
 from lance_nb.spark.engine import PickledValue
-from lance_nb.spark.location import Location
+from lance_nb.spark.plan import Location
 
 if TYPE_CHECKING:
     from lance_nb.storage.registry import StorageOptions

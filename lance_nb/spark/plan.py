@@ -20,7 +20,7 @@ Source: lance_nb.writing.staged (edits), lance_nb.transactions.commit (the three
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from functools import lru_cache
@@ -36,7 +36,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.indices.search import scalar_search
 from lance_nb.session.opened import check_stamp, stamp_of
 from lance_nb.session.session import Session, open_session
-from lance_nb.spark.location import Location
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.table.index_search import Ids, among, different
 from lance_nb.table.predicate import Filter
 from lance_nb.table.refs import Target
@@ -165,6 +165,42 @@ class Plan:
         if version is None:
             return None
         return LanceDataset.from_opened(session, session.load(Target(branch, version)))
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a dataset or a file is, and how its store is opened.
+
+    ``uri`` is shown: one with a password or signature is moved to ``secret_uri``, and masked.
+    ``is_copy``: it is in the copy that a clone makes, whose credentials may be others.
+    """
+
+    uri: str
+    # Options of fsspec may be dictionaries, so they are compared, not hashed.
+    options: tuple[tuple[str, Any], ...] = field(default=(), repr=False, hash=False)
+    is_copy: bool = False
+    secret_uri: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, uri: str, options: Mapping[str, Any] | None, *, is_copy: bool = False) -> Location:
+        """Return the location of a URI and its options."""
+        return cls(uri, tuple(sorted((options or {}).items())), is_copy)
+
+    def __post_init__(self) -> None:
+        shown = without_url_secrets(self.uri)
+        if shown != self.uri:
+            object.__setattr__(self, "secret_uri", self.uri)
+            object.__setattr__(self, "uri", shown)
+
+    @property
+    def opening_uri(self) -> str:
+        """The URI with its password or signature: to open it with, never to be shown."""
+        return self.secret_uri or self.uri
+
+    @property
+    def storage_options(self) -> dict[str, Any] | None:
+        """The options of the store, None if there are none."""
+        return dict(self.options) or None
 
 
 _CACHED_VERSIONS = 4

@@ -32,10 +32,10 @@ from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.building import ProgressCallback
 from lance_nb.session.session import open_session
-from lance_nb.spark.location import Location
 from lance_nb.spark.plan import (
     TASK_BYTES,
     Label,
+    Location,
     PinnedVersion,
     Plan,
     commit_write,

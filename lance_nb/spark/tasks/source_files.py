@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, MissingPackageError
 from lance_nb.shown_text import without_url_secrets
-from lance_nb.spark.location import Location
+from lance_nb.spark.plan import Location
 from lance_nb.value_classes import dataclass
 
 Path = str | os.PathLike[str]

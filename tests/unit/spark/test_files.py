@@ -13,7 +13,7 @@ from pyarrow import parquet
 from lance_nb import dataset, spark
 from lance_nb.dataset.functions import write_dataset
 from lance_nb.errors import InvalidInputError
-from lance_nb.spark.location import Location
+from lance_nb.spark.plan import Location
 from lance_nb.spark.tasks.file_formats import Range, batch_rows
 from lance_nb.spark.tasks.files import FileRows, plan_append
 from lance_nb.spark.tasks.source_files import SourceFile

@@ -21,8 +21,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InternalError, InvalidInputError
 from lance_nb.spark import journal_json
 from lance_nb.spark.journal_json import ResumeOptions, from_json, to_json
-from lance_nb.spark.location import Location
-from lance_nb.spark.plan import Label, PinnedVersion, Plan
+from lance_nb.spark.plan import Label, Location, PinnedVersion, Plan
 from lance_nb.spark.row_writer import WriteSettings
 from lance_nb.spark.tasks.files import plan_write
 from tests.unit.spark.conftest import rows

@@ -18,8 +18,7 @@ from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, NotFoundError, PredicateError, SchemaMismatchError
 from lance_nb.spark.engine import LocalEngine
-from lance_nb.spark.location import Location
-from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, group_tasks
+from lance_nb.spark.plan import TASK_BYTES, Location, PinnedVersion, Plan, group_tasks
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.scan import ReadPlan
 from tests.unit.spark.conftest import rows

@@ -19,8 +19,7 @@ import lance_nb
 from lance_nb import spark
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.spark.journal_json import ResumeOptions, from_json, to_json
-from lance_nb.spark.location import Location
-from lance_nb.spark.plan import PinnedVersion, Plan
+from lance_nb.spark.plan import Location, PinnedVersion, Plan
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.tasks.source_files import SourceFile
 from lance_nb.storage import conditional_put
