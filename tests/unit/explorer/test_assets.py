@@ -88,7 +88,7 @@ def test_the_views_of_tabs_that_open_later_are_not_part_of_the_first_screen() ->
     sources = [
         (assets.ROOT / path).read_text("utf-8") for path in modules_of("app.js", *LATE_VIEWS)
     ]
-    loaded = r'(?:entry: |loadViews\(ctx\.kernel, )"([^"]+)"'
+    loaded = r'(?:entry: |loadViews\((?:this\.)?ctx\.kernel, )"([^"]+)"'
     assert set(re.findall(loaded, "".join(sources))) == set(LATE_VIEWS)
 
 
