@@ -117,7 +117,7 @@ def test_every_public_method_that_writes_is_called_by_a_verb(
         place = str(tmp_path / str(number) / "t.lance")
         make(place, number)
         verb.prepare(place)
-        verb.act(place)
+        verb.run(place)
         arms |= arms_of(tmp_path / str(number))
     expected = {f"{cls.__name__}.{name}" for cls in CLASSES for name in public_names(cls)}
     expected |= {
