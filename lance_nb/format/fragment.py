@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lance_nb._pb import table as pb
 from lance_nb.errors import InvalidInputError, NotSupportedError
@@ -222,8 +222,35 @@ class DeletionFileType(StrEnum):
         return "arrow" if self is DeletionFileType.ARROW else "bin"
 
 
+class _JsonValue:
+    """A value that JSON text can hold."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def asdict(self) -> Any: ...
+        @classmethod
+        def from_dict(cls, value: Any, /) -> Self: ...
+
+    def json(self) -> str:
+        """Return the values as JSON text. Raises NotSupportedError for what it cannot hold."""
+        return json_text.dumps(self.asdict())
+
+    @classmethod
+    def from_json(cls, json: str) -> Self:
+        """Read the result of ``json``, of this library or of pylance.
+
+        Args:
+            json: the text.
+
+        Raises InvalidInputError.
+        """
+        return cls.from_dict(_loaded(json))
+
+
 @dataclass(frozen=True, slots=True, init=False)
-class DeletionFile:
+class DeletionFile(_JsonValue):
     """The deletion file of a fragment: its path, and the number of deleted rows.
 
     ``read_version`` is the version that the rows were deleted from, ``id`` a random number that
@@ -296,21 +323,6 @@ class DeletionFile:
             "num_deleted_rows": self.num_deleted_rows,
             "base_id": self.base_id,
         }
-
-    def json(self) -> str:
-        """Return the values as JSON text."""
-        return json_text.dumps(self.asdict())
-
-    @classmethod
-    def from_json(cls, json: str) -> DeletionFile:
-        """Read the result of ``json``, of this library or of pylance.
-
-        Args:
-            json: the text.
-
-        Raises InvalidInputError.
-        """
-        return cls.from_dict(_loaded(json))
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> DeletionFile:
@@ -387,7 +399,7 @@ Sequence = InlineSequence | ExternalSequence | ColumnSequence
 
 
 @dataclass(frozen=True, slots=True)
-class RowIdMeta:
+class RowIdMeta(_JsonValue):
     """The location of the stable row ids of a fragment; see ``RowIdSequence`` for inline ones.
 
     Examples:
@@ -416,21 +428,6 @@ class RowIdMeta:
             return "Column"
         return {"Inline": _inline_bytes(self.sequence)}
 
-    def json(self) -> str:
-        """Return the values as JSON text. Raises NotSupportedError as ``asdict``."""
-        return json_text.dumps(self.asdict())
-
-    @classmethod
-    def from_json(cls, json: str) -> RowIdMeta:
-        """Read the result of ``json``, of this library or of pylance.
-
-        Args:
-            json: the text.
-
-        Raises InvalidInputError.
-        """
-        return cls.from_dict(_loaded(json))
-
     @classmethod
     def from_dict(cls, dict: Any) -> RowIdMeta:
         """Read the result of ``asdict``.
@@ -447,7 +444,7 @@ class RowIdMeta:
 
 
 @dataclass(frozen=True, slots=True)
-class RowDatasetVersionMeta:
+class RowDatasetVersionMeta(_JsonValue):
     """The location of the versions that created, or last updated, each row of a fragment.
 
     Examples:
@@ -475,21 +472,6 @@ class RowDatasetVersionMeta:
     def asdict(self) -> Any:
         """Return ``{"inline": [bytes]}``. Raises NotSupportedError for other places."""
         return {"inline": _inline_bytes(self.sequence)}
-
-    def json(self) -> str:
-        """Return the values as JSON text. Raises NotSupportedError as ``asdict``."""
-        return json_text.dumps(self.asdict())
-
-    @classmethod
-    def from_json(cls, json: str) -> RowDatasetVersionMeta:
-        """Read the result of ``json``, of this library or of pylance.
-
-        Args:
-            json: the text.
-
-        Raises InvalidInputError.
-        """
-        return cls.from_dict(_loaded(json))
 
     @classmethod
     def from_dict(cls, value: Any) -> RowDatasetVersionMeta:

@@ -39,7 +39,6 @@ USED_BY_NAME = frozenset({
     "CopyProgress",
     "DiffCounts",
     "IndexSegment",
-    "Job.is_over",
     "MergeClauseBuilder",
     "MergePlan",
     "RowsFound.to_compare",

@@ -8,6 +8,7 @@ from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, F
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.index_metadata import build_index_section
 from lance_nb.format.manifest import Manifest
+from lance_nb.format.manifest_history import ManifestSummary, TotalsMemo, parse_summary_tail
 from lance_nb.format.schema import Schema
 
 SCHEMA = Schema.from_arrow(pa.schema([("id", pa.int64())]))
@@ -27,3 +28,10 @@ def manifest(version: int, fragments: list[Fragment], **more: object) -> bytes:
     built = Manifest(version, SCHEMA, FragmentList.of(fragments), max_fragment_id=1000, **more)  # type: ignore[arg-type]
     section = None if index is None else build_index_section([index])  # type: ignore[list-item]
     return built.to_bytes(index_section=section)
+
+
+def parse_summary(data: bytes, path: str, memo: TotalsMemo | None = None) -> ManifestSummary:
+    """Parse a whole manifest file."""
+    summary = parse_summary_tail(data, len(data), path, memo)
+    assert isinstance(summary, ManifestSummary)
+    return summary

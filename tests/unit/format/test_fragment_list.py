@@ -15,7 +15,7 @@ from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import Manifest, WriterVersion, parse_manifest
-from lance_nb.format.manifest_history import TotalsMemo, parse_summary
+from lance_nb.format.manifest_history import TotalsMemo
 from lance_nb.format.schema import Schema
 from lance_nb.format.serialized_fragments import (
     ROUNDS_MAX,
@@ -23,6 +23,7 @@ from lance_nb.format.serialized_fragments import (
     count_fragments,
     largest_field_id,
 )
+from tests.support.manifest_files import parse_summary
 from tests.support.manifests import flipped, fragment
 
 WRITER = WriterVersion("lance", "0.9.0")

@@ -30,8 +30,9 @@ from lance_nb.format.manifest import (
     read_section,
     section_size,
 )
-from lance_nb.format.manifest_history import parse_summary, parse_summary_tail
+from lance_nb.format.manifest_history import parse_summary_tail
 from lance_nb.format.schema import Schema
+from tests.support.manifest_files import parse_summary
 from tests.support.manifests import flipped, fragment, manifest
 
 INDEX, TRANSACTION = b"", b"\x08\x06\x12\x01u"

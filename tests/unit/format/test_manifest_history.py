@@ -19,15 +19,13 @@ from lance_nb.format.index_metadata import IndexFile, IndexMetadata
 from lance_nb.format.manifest import Manifest, WriterVersion, build_manifest_file
 from lance_nb.format.manifest_history import (
     ManifestFiles,
-    ManifestSummary,
     NamedFile,
     TotalsMemo,
     files_of,
     identity_of,
-    parse_summary_tail,
 )
 from lance_nb.format.schema import Schema
-from tests.support.manifest_files import SCHEMA, UUID, fragment, manifest
+from tests.support.manifest_files import SCHEMA, UUID, fragment, manifest, parse_summary
 
 
 def named_fragment(number: int, rows: int = 10, name: str = "a") -> Fragment:
@@ -49,12 +47,6 @@ def manifest_file(
         writer_version=writer,
     )
     return made.to_bytes(transaction=b"\x08\x01")
-
-
-def parse_summary(data: bytes, path: str, memo: TotalsMemo | None = None) -> ManifestSummary:
-    summary = parse_summary_tail(data, len(data), path, memo)
-    assert isinstance(summary, ManifestSummary)
-    return summary
 
 
 BASE = [named_fragment(n) for n in range(40)]
