@@ -111,8 +111,17 @@ class BadRecordRule:
             )
 
 
+@dataclass(frozen=True, slots=True)
 class BadRecordCount:
     """Bad records of a file: how many, and the text of the first."""
+
+    path: str
+    count: int = 0
+    first: str = ""
+
+
+class BadRecordCounter:
+    """Counts the bad records of a file while it is read."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -124,6 +133,11 @@ class BadRecordCount:
         if texts and not self.count:
             self.first = texts[0][:200]
         self.count += len(texts)
+
+    @property
+    def total(self) -> BadRecordCount:
+        """What was counted so far."""
+        return BadRecordCount(self.path, self.count, self.first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +151,7 @@ class Fitting:
     schema: pa.Schema
     rule: BadRecordRule
     casts: bool
-    count: BadRecordCount = field(compare=False)
+    count: BadRecordCounter = field(compare=False)
 
     def batch(self, unchecked: pa.RecordBatch, unparsed: Sequence[str]) -> pa.RecordBatch:
         """Return the rows of a batch, and those that could not be parsed at its end.

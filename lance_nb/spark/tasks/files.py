@@ -34,7 +34,12 @@ from lance_nb.spark.row_writer import (
     SkippedFile,
     WriteSettings,
 )
-from lance_nb.spark.tasks.bad_records import BadRecordCount, BadRecordRule, Fitting
+from lance_nb.spark.tasks.bad_records import (
+    BadRecordCount,
+    BadRecordCounter,
+    BadRecordRule,
+    Fitting,
+)
 from lance_nb.spark.tasks.file_formats import Json, Range, format_of
 from lance_nb.spark.tasks.source_files import (
     SourceFile,
@@ -115,7 +120,7 @@ class FileRows:
         with the name of the file.
         """
         schema = rows.schema.to_arrow()
-        count = BadRecordCount(self.file.path)
+        count = BadRecordCounter(self.file.path)
         with ExitStack() as resources:
             try:
                 if self.rule is not None:
@@ -127,7 +132,7 @@ class FileRows:
                 addition = rows.write(reader)
             except SchemaMismatchError as error:
                 raise SchemaMismatchError(f"{self.file.path}: {error}") from error
-        return addition if not count.count else CheckedRows(addition, count)
+        return addition if not count.count else CheckedRows(addition, count.total)
 
     def read(self) -> pa.Table:
         """Return the rows."""
@@ -135,7 +140,7 @@ class FileRows:
             return self._read(None, resources).read_all()
 
     def _fitting(
-        self, rule: BadRecordRule, schema: pa.Schema, count: BadRecordCount, resources: ExitStack
+        self, rule: BadRecordRule, schema: pa.Schema, count: BadRecordCounter, resources: ExitStack
     ) -> pa.RecordBatchReader:
         """Stream the records, each of which fits the columns or is dealt with by the rule."""
         kind = format_of(self.file.path)
