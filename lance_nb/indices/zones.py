@@ -8,9 +8,9 @@ its length counts deleted rows between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ from lance_nb.indices.row_sets import (
     tree_maps,
 )
 from lance_nb.table.index_search import numbers
+
+if TYPE_CHECKING:
+    from lance_nb.file.writer import FileWriter
 
 ZONES_MAX = 1 << 22
 _OFFSETS = 1 << 32
@@ -145,6 +148,25 @@ def zones_of(batches: Iterable[pa.RecordBatch], zone_rows: int, nulls: NullRows)
             waiting = rows.slice(whole) if whole < rows.num_rows else None
     if waiting is not None:
         yield _zone(waiting)
+
+
+def write_zones(
+    file: FileWriter,
+    schema: pa.Schema,
+    records: Iterable[Sequence[Any]],
+    nulls: NullRows,
+    batch_rows: int,
+) -> None:
+    """Write what is known of each zone, in batches, and then the rows of null values."""
+    remaining = iter(records)
+    while batch := list(islice(remaining, batch_rows)):
+        columns = [
+            pa.array(values, field.type)
+            for values, field in zip(zip(*batch, strict=True), schema, strict=True)
+        ]
+        file.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+    number = file.add_global_buffer(nulls.tree_map())
+    file.add_schema_metadata({"null_bitmap": str(number).encode()})
 
 
 def _rows_of(batch: pa.RecordBatch) -> U64s:

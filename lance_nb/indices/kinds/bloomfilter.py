@@ -34,6 +34,7 @@ from lance_nb.indices.zones import (
     NullRows,
     Zones,
     checked_zone_rows,
+    write_zones,
     zones_of,
 )
 from lance_nb.table.predicate.comparison import as_mask
@@ -213,27 +214,19 @@ def write(
     )
     size, nulls = _filter_bytes(zone_rows, chance), NullRows()
     most = max(_BATCH_BYTES // size, 1)
-    waiting: list[tuple[Any, ...]] = []
+    records = (
+        (
+            zone.fragment_id,
+            zone.start,
+            zone.length,
+            bool(zone.values.null_count),
+            _filter(zone.values.drop_null(), size),
+        )
+        for zone in zones_of(rows.batches(), zone_rows, nulls)
+    )
     with files.create(FILES[0], schema) as file:
-        for zone in zones_of(rows.batches(), zone_rows, nulls):
-            has_null = bool(zone.values.null_count)
-            data = _filter(zone.values.drop_null(), size)
-            waiting.append((zone.fragment_id, zone.start, zone.length, has_null, data))
-            if len(waiting) == most:
-                file.write(_batch(waiting, schema))
-                waiting.clear()
-        if waiting:
-            file.write(_batch(waiting, schema))
-        number = file.add_global_buffer(nulls.tree_map())
-        file.add_schema_metadata({"null_bitmap": str(number).encode()})
+        write_zones(file, schema, records, nulls, most)
     return SegmentDetails()
-
-
-def _batch(zones: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [
-        pa.array([zone[place] for zone in zones], field.type) for place, field in enumerate(schema)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _filter_bytes(num_values: int, chance: float) -> int:

@@ -34,6 +34,7 @@ from lance_nb.indices.zones import (
     Zone,
     Zones,
     checked_zone_rows,
+    write_zones,
     zones_of,
 )
 from lance_nb.table.index_search import numbers
@@ -190,17 +191,9 @@ def write(
         ],
         {"rows_per_zone": str(zone_rows)},
     )
-    waiting: list[list[Any]] = []
     with files.create(FILES[0], schema) as file:
-        for zone in zones_of(rows.batches(), zone_rows, nulls):
-            waiting.append(_bounds(zone))
-            if len(waiting) == _BATCH_ZONES:
-                file.write(_batch(waiting, schema))
-                waiting.clear()
-        if waiting:
-            file.write(_batch(waiting, schema))
-        number = file.add_global_buffer(nulls.tree_map())
-        file.add_schema_metadata({"null_bitmap": str(number).encode()})
+        records = map(_bounds, zones_of(rows.batches(), zone_rows, nulls))
+        write_zones(file, schema, records, nulls, _BATCH_ZONES)
     is_text = pt.is_string(kind) or pt.is_large_string(kind)
     is_binary = pt.is_binary(kind) or pt.is_large_binary(kind)
     has_seeds = is_text or is_binary or pt.is_decimal(kind) or pt.is_nested(kind)
@@ -232,10 +225,3 @@ def _bounds(zone: Zone) -> list[Any]:
         nan = pa.scalar(float("nan"), pa.float64()).cast(kind)
         low, high = (low if low.is_valid else nan), nan
     return [low, high, values.null_count, num_nan, *place]
-
-
-def _batch(zones: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [
-        pa.array([zone[place] for zone in zones], field.type) for place, field in enumerate(schema)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
