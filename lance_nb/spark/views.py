@@ -45,6 +45,7 @@ from lance_nb.spark.sessions import is_connect, num_cores
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.scan import ReadPlan
 from lance_nb.spark.types import spark_schema
+from lance_nb.value_classes import dataclass
 
 Part = tuple[int, str, list[int]]
 """A version, its stamp, and ids of fragments."""
@@ -60,12 +61,11 @@ _ONE_ROW = "lance_nb_one_row"
 _VIEWS: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
+@dataclass  # as its base: PySpark makes a copy with other fields
 class PinnedParts(AnalyzeResult):
     """What the analysis of a query has pinned."""
 
-    def __init__(self, schema: StructType, parts: tuple[Part, ...] = ()) -> None:
-        super().__init__(schema)
-        self.parts = parts
+    parts: tuple[Part, ...] = ()
 
 
 def find_parts(options: SourceOptions, num_cores: int) -> PinnedParts:

@@ -160,7 +160,9 @@ def frozen_values(source: Source) -> Iterator[str]:
             case ast.ImportFrom(module="dataclasses", names=names):
                 if any(alias.name in {"dataclass", "make_dataclass"} for alias in names):
                     yield source.at(node, f"from {_VALUE_MODULE} import dataclass")
-            case ast.ClassDef(name=name, decorator_list=decorators):
+            case ast.ClassDef(name=name, bases=bases, decorator_list=decorators):
+                if any("AnalyzeResult" in _names(base) for base in bases):
+                    continue  # a dataclass of PySpark, which is not frozen
                 for decorator in decorators:
                     call = decorator if isinstance(decorator, ast.Call) else None
                     if "dataclass" not in _names(call.func if call else decorator):
