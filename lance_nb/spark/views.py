@@ -61,7 +61,7 @@ _ONE_ROW = "lance_nb_one_row"
 _VIEWS: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
-@dataclass  # as its base: PySpark makes a copy with other fields
+@dataclass(frozen=False, slots=False)  # as its base: PySpark makes a copy with other fields
 class PinnedParts(AnalyzeResult):
     """What the analysis of a query has pinned."""
 
