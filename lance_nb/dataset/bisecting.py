@@ -196,7 +196,7 @@ def _trial(dataset: LanceDataset, number: int, check: Check, nulls: Nulls) -> Tr
     except ColumnNotFoundError:
         return Trial(number, None, info.operation, info.message)
     holds = not outcome.is_false and (nulls == "pass" or not outcome.is_null)
-    return Trial(number, holds, info.operation, info.message, outcome.num_null)
+    return Trial(number, holds, info.operation, message=info.message, num_null=outcome.num_null)
 
 
 def _call(statement: Callable[[Any], Any]) -> Check:

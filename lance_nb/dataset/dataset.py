@@ -945,7 +945,13 @@ class LanceDataset(OpenedVersion):
         from lance_nb.dataset import similar_rows
 
         return similar_rows.near_duplicates(
-            self, column, threshold, metric, filter, exact, progress
+            dataset=self,
+            column=column,
+            threshold=threshold,
+            metric=metric,
+            filter=filter,
+            exact=exact,
+            progress=progress,
         )
 
     def label_doubts(
@@ -982,7 +988,16 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset import similar_rows
 
-        return similar_rows.label_doubts(self, column, label, k, metric, filter, exact, progress)
+        return similar_rows.label_doubts(
+            dataset=self,
+            column=column,
+            label=label,
+            k=k,
+            metric=metric,
+            filter=filter,
+            exact=exact,
+            progress=progress,
+        )
 
     @property
     def has_stable_row_ids(self) -> bool:
@@ -1267,7 +1282,7 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset import bisecting
 
-        return bisecting.bisect(self, statement, good, bad, nulls)
+        return bisecting.bisect(self, statement, good, bad=bad, nulls=nulls)
 
     @property
     def expectations(self) -> Expectations:
@@ -1316,7 +1331,9 @@ class LanceDataset(OpenedVersion):
         from lance_nb.dataset.checks import checking
 
         dataset = self if version is None else self.checkout_version(version)
-        return checking.check(self, [dataset], names, cache, allow_bases, progress)[0]
+        return checking.check(
+            self, [dataset], names, cache=cache, allow_bases=allow_bases, progress=progress
+        )[0]
 
     def check_versions(
         self,
@@ -1349,7 +1366,13 @@ class LanceDataset(OpenedVersion):
         places = [(self.branch, number) for number in numbers]
         opened = map(self.checkout_version, places)
         return checking.check(
-            self, opened, names, cache, allow_bases, progress, num_versions=len(places)
+            self,
+            opened,
+            names,
+            cache=cache,
+            allow_bases=allow_bases,
+            progress=progress,
+            num_versions=len(places),
         )
 
     def version_refs(self) -> list[dict[str, int]]:
@@ -2328,7 +2351,7 @@ class LanceDataset(OpenedVersion):
         from lance_nb.writing import indexing
 
         self._snapshot = indexing.commit(
-            self._session, self._snapshot, index_name, column, segments
+            self._session, self._snapshot, index_name, column=column, segments=segments
         )
         return self
 
@@ -2698,7 +2721,9 @@ class LanceDataset(OpenedVersion):
         from lance_nb.writing import branching, cloning
 
         target = branching.target_of(self._session, self._snapshot, reference)
-        opened = cloning.deep_clone(self._session, target, target_path, storage_options, progress)
+        opened = cloning.deep_clone(
+            self._session, target, target_path, options=storage_options, progress=progress
+        )
         return self._with_snapshot(*opened, keeps_options=False)
 
     def migrate_manifest_paths_v2(self) -> None:

@@ -296,15 +296,15 @@ class LanceFileReader:
         footer, buffers = self._reader.footer, self._reader.global_buffers()
         buffer_bytes = sum(size for _, size in buffers)
         return LanceFileMetadata(
-            self._opened.described,
-            self.num_rows(),
-            major,
-            minor,
-            tuple(LanceBufferDescriptor(*buffer) for buffer in buffers),
-            tuple(self._column(column) for column in range(self._reader.num_columns)),
-            footer.column_metadata_start - buffer_bytes,
-            footer.global_table_start - footer.column_metadata_start,
-            buffer_bytes,
+            schema=self._opened.described,
+            num_rows=self.num_rows(),
+            major_version=major,
+            minor_version=minor,
+            global_buffers=tuple(LanceBufferDescriptor(*buffer) for buffer in buffers),
+            columns=tuple(self._column(column) for column in range(self._reader.num_columns)),
+            num_data_bytes=footer.column_metadata_start - buffer_bytes,
+            num_column_metadata_bytes=footer.global_table_start - footer.column_metadata_start,
+            num_global_buffer_bytes=buffer_bytes,
         )
 
     def file_statistics(self) -> LanceFileStatistics:
@@ -371,7 +371,7 @@ def _open_file(
     projection = project_nested(opened.snapshot.manifest.schema, columns, computed=())
     schema = binary_schema(projection)
     described = opened.schema.to_arrow()
-    return _OpenFile(opened.reader, opened.snapshot, projection, schema, described)
+    return _OpenFile(opened.reader, opened.snapshot, projection, schema=schema, described=described)
 
 
 def _restored(

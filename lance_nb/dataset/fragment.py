@@ -669,7 +669,9 @@ class LanceFragment:
         from lance_nb.writing import fragments
 
         on = (left_on, right_on or left_on)
-        return fragments.merge(self._dataset.opened[1], self._metadata, data_obj, on, schema)
+        return fragments.merge(
+            self._dataset.opened[1], self._metadata, data_obj, on=on, schema=schema
+        )
 
     def update_columns(
         self,
@@ -702,7 +704,7 @@ class LanceFragment:
 
         on = (left_on, right_on or left_on)
         changed, fields, offsets = fragments.update_columns(
-            self._dataset.opened[1], self._metadata, data_obj, on, schema
+            self._dataset.opened[1], self._metadata, data_obj, on=on, schema=schema
         )
         return (changed, fields, offsets) if with_offsets else (changed, fields)
 

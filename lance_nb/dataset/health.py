@@ -181,8 +181,8 @@ def plan_repair(
         take_survey(session.root, tolerant=True),
         verification.findings,
         session.place,
-        Environment().clock(),
-        older_than,
+        now_ns=Environment().clock(),
+        older_than=older_than,
     )
     return RepairPlan(session.root.uri, tuple(steps), verification, session)
 

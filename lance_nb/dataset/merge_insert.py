@@ -331,7 +331,9 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
         session, snapshot = self._dataset.opened
         with upserting.source_of(data_obj, schema) as source:
-            return upserting.execute_uncommitted(session, snapshot, self._clauses, source, progress)
+            return upserting.execute_uncommitted(
+                session, snapshot, self._clauses, source=source, progress=progress
+            )
 
     def execute_batches(self, new_data: Any, *, schema: pa.Schema | None = None) -> ExecuteResult:
         """Do as ``execute``; pylance's name for rows that lie in memory and can be read again.

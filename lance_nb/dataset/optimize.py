@@ -372,7 +372,9 @@ class CompactionTask:
         Raises InvalidInputError for another dataset, StorageError; no new file remains then.
         """
         session, snapshot = dataset.opened
-        result = compaction.execute(session, snapshot, self.task, self.options, progress)
+        result = compaction.execute(
+            session, snapshot, self.task, options=self.options, progress=progress
+        )
         return RewriteResult(result)
 
     def json(self) -> str:

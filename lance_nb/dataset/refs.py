@@ -477,7 +477,7 @@ class Branches(VersionPart):
         )
         branch = self._snapshot.branch
         plan = branch_merging.plan_branch(
-            self._session, branch, source, into, options, progress=progress
+            self._session, branch, source, into=into, options=options, progress=progress
         )
         return plan.followed_by(self._on_commit)
 
@@ -558,7 +558,9 @@ class Branches(VersionPart):
             pin=pin,
             resolve=resolve,
         )
-        return branch_merging.merge_one_by_one(self._session, plan, options, message, progress)
+        return branch_merging.merge_one_by_one(
+            self._session, plan, options, message=message, progress=progress
+        )
 
 
 def _tag(tag: Tag) -> dict[str, Any]:

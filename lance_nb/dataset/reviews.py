@@ -311,9 +311,16 @@ class Review:
         self, kind: str, text: str, reply_to: str | None, author: str | None
     ) -> ReviewComment:
         comment = ReviewComment(
-            uuid.uuid4().hex, kind, self.branch, self.source.version, self.into,
-            author or default_author(), time.time_ns(), text, reply_to,
-        )  # fmt: skip
+            id=uuid.uuid4().hex,
+            kind=kind,
+            branch=self.branch,
+            version=self.source.version,
+            into=self.into,
+            author=author or default_author(),
+            created_at_ns=time.time_ns(),
+            text=text,
+            reply_to=reply_to,
+        )
         return write_comment(self._session.root, comment, self.identifier)
 
     @property

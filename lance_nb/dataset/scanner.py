@@ -390,7 +390,7 @@ def _planned(version: OpenedVersion, options: ScanOptions) -> ScanPlan | BlobSca
         from lance_nb.indices.texts.search import plan_text  # needed by full-text queries only
 
         text = plan_text(snapshot, options.full_text_query, fast_search=options.fast_search)
-    return plan_scan(snapshot, options, search, vectors, text)
+    return plan_scan(snapshot, options, search, vectors=vectors, text=text)
 
 
 def _restored(

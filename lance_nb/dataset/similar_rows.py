@@ -46,7 +46,7 @@ def near_duplicates(
     progress: Progress | None,
 ) -> pa.Table:
     """See ``LanceDataset.near_duplicates``."""
-    rows = _Rows.read(dataset, column, metric, filter, None, progress)
+    rows = _Rows.read(dataset, column, metric, filter=filter, label=None, progress=progress)
     limit = DEFAULT_THRESHOLDS.get(rows.metric) if threshold is None else float(threshold)
     if limit is None:
         raise InvalidInputError(
@@ -78,7 +78,7 @@ def label_doubts(
     if not 1 <= k <= MAX_NEIGHBOURS:
         raise InvalidInputError(f"label_doubts: k must be from 1 to {MAX_NEIGHBOURS:,}, got {k}")
     kind = _checked_label(dataset.schema, label)
-    rows = _Rows.read(dataset, column, metric, filter, label, progress)
+    rows = _Rows.read(dataset, column, metric, filter=filter, label=label, progress=progress)
     places, _ = neighbours(rows.compared(), k, rows.step, exact=exact)
     own = rows.labels
     likely, votes, agreeing, heard = _votes(own, places)
@@ -192,7 +192,9 @@ class _Rows:
             vectors[held:stop] = matrix[keep]
             held = stop
             step(batch.num_rows)
-        return cls(ids[:held], vectors[:held], labels[:held], list(values), metric, step)
+        return cls(
+            ids[:held], vectors[:held], labels[:held], values=list(values), metric=metric, step=step
+        )
 
 
 def _encoded(column: pa.Array, values: dict[Any, int]) -> npt.NDArray[np.int64]:

@@ -346,7 +346,9 @@ class SqlQueryBuilder:
     def build(self) -> SqlQuery:
         """Finish. Raises InvalidInputError for a scan that is not possible."""
         statement = prepare({self._name: self._dataset}, self._text, **self._options)
-        return SqlQuery(self._dataset, statement, self._text, self._name, self._batch_rows)
+        return SqlQuery(
+            self._dataset, statement, self._text, name=self._name, batch_rows=self._batch_rows
+        )
 
 
 def indexed_answer(connection: Any, dataset: LanceDataset, text: str, name: str) -> pa.Table | None:

@@ -158,7 +158,7 @@ def indexed_statement(dataset: LanceDataset, text: str, name: str) -> IndexedSta
             )
         named = _named(where, None, tables, columns) or set()
     if len(named) == 1:
-        statement = _of_values(dataset, tree, next(iter(named)), parts, tables)
+        statement = _of_values(dataset, tree, next(iter(named)), parts=parts, tables=tables)
         if statement is not None:
             return statement
     return None if where is not None else _of_bounds(dataset, tree, named)

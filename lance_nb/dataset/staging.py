@@ -302,7 +302,14 @@ class Stage(StageEdits):
         combine(self._snapshot, edits)
         parts = tuple(stage.settle for stage in every)
         followers = tuple(follow for stage in every for follow in stage._on_commit)  # noqa: SLF001
-        return Stage(self._session, self._snapshot, self._dataset_type, edits, parts, followers)
+        return Stage(
+            self._session,
+            self._snapshot,
+            self._dataset_type,
+            edits=edits,
+            parts=parts,
+            on_commit=followers,
+        )
 
     @property
     def opened(self) -> tuple[Session, Snapshot]:
@@ -444,7 +451,9 @@ class Stage(StageEdits):
             self._dataset_type.from_opened(self._session, snapshot)
             for snapshot in (self._snapshot, after)
         )
-        return checking.staged_check(before, after_dataset, configured, num_rows, progress)
+        return checking.staged_check(
+            before, after_dataset, configured, num_rows=num_rows, progress=progress
+        )
 
     def look_again(self) -> int | None:
         """After an unknown outcome, return the version that the commit made, None if it did not."""
@@ -465,7 +474,9 @@ class Stage(StageEdits):
         if isinstance(first, compaction.StagedCompaction):
             options = CommitOptions(message=message, checks_files=True)  # it may make two versions
             return first.commit(self._session, branch, options, transaction_properties)
-        return commit_staged(self._session, branch, staged, options, transaction_properties)
+        return commit_staged(
+            self._session, branch, staged, options=options, properties=transaction_properties
+        )
 
     def _follow(self, snapshot: Snapshot) -> None:
         for follow in self._on_commit:

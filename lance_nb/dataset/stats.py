@@ -78,13 +78,13 @@ class LanceStats:
         counts = counts_of(snapshot)
         is_unsized = (counts.size_bytes == 0) & (counts.num_data_files > 0)
         return DatasetStats(
-            int(counts.num_rows.sum()),
-            int(counts.num_deleted_rows.sum()),
-            len(counts.ids),
-            int(counts.num_data_files.sum()),
-            int(counts.num_deletion_files.sum()),
-            None if is_unsized.any() else int(counts.size_bytes.sum()),
-            self.dataset_stats()["num_small_files"],
+            num_rows=int(counts.num_rows.sum()),
+            num_deleted_rows=int(counts.num_deleted_rows.sum()),
+            num_fragments=len(counts.ids),
+            num_data_files=int(counts.num_data_files.sum()),
+            num_deletion_files=int(counts.num_deletion_files.sum()),
+            size_bytes=None if is_unsized.any() else int(counts.size_bytes.sum()),
+            num_small_files=self.dataset_stats()["num_small_files"],
         )
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:

@@ -67,8 +67,8 @@ def verify(
             session.root,
             survey.store(folder),
             version.base_paths,
-            session.trusted_bases,
-            session.storage_options,
+            allowed=session.trusted_bases,
+            options=session.storage_options,
         )
 
     dataset = Dataset(

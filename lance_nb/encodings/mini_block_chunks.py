@@ -71,8 +71,8 @@ class ChunkTable:
             self.starts[chosen_chunks],
             self.sizes[chosen_chunks],
             self.num_values[chosen_chunks],
-            self.value_ends[chosen_chunks],
-            None if self.symbols is None else self.symbols.part(chunks),
+            value_ends=self.value_ends[chosen_chunks],
+            symbols=None if self.symbols is None else self.symbols.part(chunks),
         )
 
 
@@ -138,7 +138,9 @@ def read_chunk_table(
         before = stop
     ends = np.array(page_ends)
     symbols = symbols_of_pages(layouts, np.diff(ends, prepend=0)) if len(layouts) > 1 else None
-    return ChunkTable(stops - sizes, sizes, counts, np.cumsum(counts), symbols), ends
+    return ChunkTable(
+        stops - sizes, sizes, counts, value_ends=np.cumsum(counts), symbols=symbols
+    ), ends
 
 
 def read_row_index(
@@ -340,7 +342,9 @@ def join_parts(
     sizes = np.concatenate([table.sizes for table in tables])
     num_chunks = np.array([table.starts.size for table in tables], np.int64)
     symbols = symbols_of_pages(layouts, num_chunks)
-    table = ChunkTable(np.concatenate(starts), sizes, counts, np.cumsum(counts), symbols)
+    table = ChunkTable(
+        np.concatenate(starts), sizes, counts, value_ends=np.cumsum(counts), symbols=symbols
+    )
     chunk_ends = np.cumsum(num_chunks)
     rows = None
     if pages[0].rows is not None:

@@ -217,8 +217,8 @@ class MiniBlockPage:
                 self._layout.def_compression,
                 Chunks((parsed.definition,), parsed.num_levels),
                 request,
-                owners,
-                self._codecs,
+                owners=owners,
+                codecs=self._codecs,
             )
             check_levels(None, definition, self._layers)
         return DecodedPage(values, None, definition, self._layers)

@@ -68,14 +68,14 @@ def plan_blocks(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) -> Pa
     nth = ranges.ragged_indices(np.zeros(packed.size, np.int64), packed)
     raw = np.flatnonzero(raw_tail)
     return PackedBlocks(
-        word_bits,
-        width,
-        counts,
-        np.repeat(buffer.starts, packed) + size * nth,
-        np.repeat(ends[:-1], packed) + nth,
-        buffer.starts[raw] + packed[raw] * size,
-        buffer.starts[raw] + buffer.sizes[raw],
-        ends[raw + 1] - 1,
+        word_bits=word_bits,
+        width=width,
+        counts=counts,
+        packed_at=np.repeat(buffer.starts, packed) + size * nth,
+        packed_rows=np.repeat(ends[:-1], packed) + nth,
+        raw_starts=buffer.starts[raw] + packed[raw] * size,
+        raw_stops=buffer.starts[raw] + buffer.sizes[raw],
+        raw_rows=ends[raw + 1] - 1,
     )
 
 
@@ -161,7 +161,7 @@ def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) ->
     if word_bits == 16 and width in bitpack.LEVEL_WIDTHS:
         buffer, counts = blocks.buffers[0], blocks.num_values
         level_array = bitpack.unpack_level_chunks(
-            buffer.data, buffer.starts, buffer.sizes, counts, width
+            buffer.data, buffer.starts, buffer.sizes, counts=counts, width=width
         )
         levels = _single_pieces(buffer, counts, width) if level_array is None else level_array
         if levels is not None:

@@ -116,9 +116,9 @@ def _cut(levels: PageLevels, start: int, stop: int) -> PageLevels:
         levels.layers,
         None if repetition is None else repetition[start:stop],
         None if definition is None else definition[start:stop],
-        stop - start,
-        levels.max_visible_definition,
-        rows,
+        num_entries=stop - start,
+        max_visible_definition=levels.max_visible_definition,
+        num_rows=rows,
     )
 
 
@@ -159,7 +159,14 @@ def encode_blob_page(
             FixedWidth(64, count, sizes.astype(np.uint64).view(np.uint8)),
         ),
     )
-    plain = PageLevels((encodings21.REPDEF_ALL_VALID_ITEM,), None, None, count, 0, count)
+    plain = PageLevels(
+        (encodings21.REPDEF_ALL_VALID_ITEM,),
+        None,
+        None,
+        num_entries=count,
+        max_visible_definition=0,
+        num_rows=count,
+    )
     options = EncodingOptions(file_version=file_version, compression="none", is_packed=True)
     inner = encode_block(block, plain, options)
     layout = encodings21.BlobLayout(inner_layout=inner.layout, layers=levels.layers)  # type: ignore[arg-type]

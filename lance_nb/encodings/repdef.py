@@ -159,13 +159,15 @@ def unravel(page: DecodedPage) -> tuple[Level, ...]:
     visible = visible_entries(definition, page.layers)
     for position, layer in enumerate(page.layers):
         if layer in _ITEMS:
-            levels.append(_item_level(definition, visible, num_slots, base, layer))
+            levels.append(_item_level(definition, visible, num_slots, base=base, layer=layer))
             base += _LEVELS[layer]
             continue
         list_number += 1
         upper = base + _LEVELS[layer] + max_visible_definition(page.layers[position + 1 :])
         entries = _LayerEntries(rep, definition, visible)
-        starts, definition, visible, level = _list_level(entries, list_number, layer, base, upper)
+        starts, definition, visible, level = _list_level(
+            entries, list_number, layer, base=base, upper=upper
+        )
         if rep is not None and list_number < num_lists:
             rep = rep.take(starts)
         levels.append(level)
@@ -193,7 +195,11 @@ def _unravel_compiled(loops: ModuleType, page: DecodedPage) -> tuple[Level, ...]
     for position, layer in enumerate(page.layers):
         if layer in _ITEMS:
             level = _compiled_item_level(
-                loops, definition if _LEVELS[layer] else None, num_slots, visible_max, base
+                loops,
+                definition if _LEVELS[layer] else None,
+                num_slots,
+                visible_max=visible_max,
+                base=base,
             )
             if level is None:
                 return None
@@ -434,13 +440,13 @@ def _item_layer(entries: Entries, nulls: Mask | None) -> Entries:
         codes, hit = _coded(entries, nulls, 2 * layer + 1)
         has_null |= hit
     return Entries(
-        entries.num_entries,
-        entries.num_rows,
-        entries.depths,
-        codes,
-        entries.visible,
-        (*entries.lists, False),
-        entries.seen | (1 << 2 * layer + 1 if has_null else 0),
+        num_entries=entries.num_entries,
+        num_rows=entries.num_rows,
+        depths=entries.depths,
+        codes=codes,
+        visible=entries.visible,
+        lists=(*entries.lists, False),
+        seen=entries.seen | (1 << 2 * layer + 1 if has_null else 0),
     )
 
 

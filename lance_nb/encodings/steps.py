@@ -51,7 +51,7 @@ def together(decoders: Sequence[Steps[T]]) -> Steps[list[T]]:
     results: dict[int, T] = {}
     waiting: dict[int, Sequence[FileRange]] = {}
     for number, decoder in enumerate(decoders):
-        _advance(number, decoder, None, waiting, results)
+        _advance(number, decoder, None, waiting=waiting, results=results)
     while waiting:
         requests = list(waiting.items())
         arrays = yield [file_range for _, ranges_ in requests for file_range in ranges_]
@@ -60,7 +60,7 @@ def together(decoders: Sequence[Steps[T]]) -> Steps[list[T]]:
         for number, ranges_of_request in requests:
             mine = arrays[position : position + len(ranges_of_request)]
             position += len(ranges_of_request)
-            _advance(number, decoders[number], mine, waiting, results)
+            _advance(number, decoders[number], mine, waiting=waiting, results=results)
     return [results[number] for number in range(len(decoders))]
 
 

@@ -141,7 +141,9 @@ def _chunk(values: bytes, bits: int, levels: PageLevels, large: bool) -> Encoded
         head = struct.pack(f"<HH{wide}", levels.num_entries, len(marks), len(values))
         chunk = _padded(head) + _padded(marks) + _padded(values)
     word = struct.pack(f"<{wide}", len(chunk) // 8 - 1 << 4)
-    layout = _layout(levels.layers, levels.num_entries, bits, definition is not None, large)
+    layout = _layout(
+        levels.layers, levels.num_entries, bits, has_nulls=definition is not None, large=large
+    )
     return EncodedPage(layout, (word, chunk), levels.num_rows)
 
 

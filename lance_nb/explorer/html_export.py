@@ -104,7 +104,7 @@ def take_snapshot(
     ]
     window = Window(limit=max(1, min(rows, MAX_ROWS)), num_columns=MAX_COLUMNS)
     for number, place in enumerate(places[:MAX_VERSIONS]):
-        _keep_screen(snapshot, session, place, parts, window)
+        _keep_screen(snapshot, session, place, parts=parts, window=window)
         for kind, args in _version_requests(place, profiled=number < MAX_PROFILED):
             _keep_answer(snapshot, handlers, place, kind, args)
     session.stand(current_place)

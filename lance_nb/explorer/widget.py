@@ -484,8 +484,8 @@ class RowHistoryHandlers(RequestHandlers):
             branch,
             version,
             integer(args, "fragment", low=0, high=_MAX_U32),
-            integer(args, "offset", low=0, high=_MAX_U32),
-            key_of(args),
+            offset=integer(args, "offset", low=0, high=_MAX_U32),
+            key=key_of(args),
         )
         upto = integer(args, "upto", low=1, high=MAX_STEPS)
         lives = self.session.keep(RowHistoryCache)

@@ -119,7 +119,7 @@ class Payloads:
         nulls = nulls_of(values)
         if nulls is not None:
             sizes = np.where(nulls, 0, sizes)
-        return cls(data, starts, sizes, numbers, stored)
+        return cls(data, starts, sizes, objects=numbers, stored=stored)
 
     def with_sizes(self, sizes: Ints) -> Payloads:
         """Return payloads of other sizes at the same places."""
@@ -128,7 +128,11 @@ class Payloads:
     def chosen(self, rows: Ints | slice) -> Payloads:
         """Return those of some rows."""
         return Payloads(
-            self.data, self.starts[rows], self.sizes[rows], self.objects[rows], self.stored
+            self.data,
+            self.starts[rows],
+            self.sizes[rows],
+            objects=self.objects[rows],
+            stored=self.stored,
         )
 
     def groups(self) -> Iterator[Payloads]:

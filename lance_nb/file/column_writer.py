@@ -170,7 +170,9 @@ class LeafWriter:
         row = self._first_row
         for page in pages:
             layout = page.layout.SerializeToString()
-            metadata = PageMetadata((), (), page.num_rows, PAGE_LAYOUT_URL, layout)
+            metadata = PageMetadata(
+                (), (), page.num_rows, encoding_url=PAGE_LAYOUT_URL, encoding=layout
+            )
             self.sink.add_page(self.column, page.buffers, metadata, row)
             row += page.num_rows
         self._first_row += self._waiting_rows

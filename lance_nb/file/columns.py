@@ -112,7 +112,15 @@ def leaves_of(field: Field, type_: pa.DataType, owners: Mapping[int, int]) -> It
         if not children:
             stored = stored_type(node, node_type)
             packed = _packed_fields(node, stored)
-            yield Leaf(node.id, name, stored, len(above) + 1, above, node.nullable, children=packed)
+            yield Leaf(
+                node.id,
+                name,
+                stored,
+                depth=len(above) + 1,
+                ancestors=above,
+                nullable=node.nullable,
+                children=packed,
+            )
             continue
         below = (*above, (node.id, _without_extension(node_type)))
         stack.extend(
@@ -303,7 +311,7 @@ def assemble(
         return pa.chunked_array([pa.nulls(num_rows, type_)], type_)
     if len(parts_by_leaf) == 1:
         (field_id, parts), *_ = parts_by_leaf.items()
-        chunks = [_build(field, type_, {field_id: part}, 0, part) for part in parts]
+        chunks = [_build(field, type_, {field_id: part}, depth=0, guide=part) for part in parts]
     else:
         joined = {
             field_id: concat_parts(parts) for field_id, parts in parts_by_leaf.items() if parts
@@ -313,7 +321,7 @@ def assemble(
             if part.num_rows != guide.num_rows:
                 expected = f"{guide.num_rows} rows in every leaf"
                 raise CorruptFileError("", None, expected, f"a leaf of {part.num_rows} rows")
-        chunks = [_build(field, type_, joined, 0, guide)]
+        chunks = [_build(field, type_, joined, depth=0, guide=guide)]
     return pa.chunked_array(chunks, type_)
 
 
@@ -328,7 +336,7 @@ def _build(
     if field.id in parts_by_leaf:
         return shown(parts_by_leaf[field.id].values, field, type_)
     if isinstance(type_, pa.BaseExtensionType):
-        storage = _build(field, type_.storage_type, parts_by_leaf, depth, guide)
+        storage = _build(field, type_.storage_type, parts_by_leaf, depth=depth, guide=guide)
         return pa.ExtensionArray.from_storage(type_, storage)
     children = child_types(field, type_)
     level = guide.levels[depth]
@@ -349,7 +357,7 @@ def _build(
         else:
             if pa.types.is_struct(type_):
                 validity = _either(validity, own[-1])
-            arrays.append(_build(child, child_type, parts_by_leaf, depth + 1, part))
+            arrays.append(_build(child, child_type, parts_by_leaf, depth=depth + 1, guide=part))
             if len(arrays[-1]) != below:
                 where = f"{below} values of field {child.name!r}"
                 raise CorruptFileError("", None, where, str(len(arrays[-1])))

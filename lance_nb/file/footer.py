@@ -63,7 +63,14 @@ def parse_footer(tail: memoryview, file_size_bytes: int, path: str) -> Footer:
     version = parse_version(tail, file_size_bytes, path)
     fields = _FOOTER.unpack(tail[-FOOTER_BYTES:])
     columns, column_table, global_table, num_global, num_columns, *_ = fields
-    footer = Footer(columns, column_table, global_table, num_global, num_columns, version)
+    footer = Footer(
+        columns,
+        column_table,
+        global_table,
+        num_global_buffers=num_global,
+        num_columns=num_columns,
+        file_version=version,
+    )
     end = file_size_bytes - FOOTER_BYTES
     for name, start, count in (
         ("column metadata table", column_table, num_columns),

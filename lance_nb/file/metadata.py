@@ -135,7 +135,7 @@ def _page(page: file2.Page, file_version: tuple[int, int], file_size_bytes: int)
     url, encoding = _encoding(page.encoding)
     if file_version >= (2, 1) and url == ARRAY_ENCODING_URL:
         raise CorruptFileError("", None, "a page layout", "a 2.0 array encoding")
-    return PageMetadata(offsets, sizes, page.length, url, encoding)
+    return PageMetadata(offsets, sizes, page.length, encoding_url=url, encoding=encoding)
 
 
 def _encoding(message: file2.Encoding) -> tuple[str, bytes]:

@@ -194,9 +194,9 @@ class FileReader:
                     column,
                     number,
                     page.num_rows,
-                    sum(page.buffer_sizes),
-                    min(page.buffer_offsets, default=None),
-                    describe_page(page),
+                    size_bytes=sum(page.buffer_sizes),
+                    offset_bytes=min(page.buffer_offsets, default=None),
+                    encoding=describe_page(page),
                 )
 
     def _table(self, start: int, count: int) -> list[tuple[int, int]]:

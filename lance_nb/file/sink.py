@@ -77,7 +77,9 @@ class FileSink:
         starts, sizes = (tuple(place[side] for place in places) for side in (0, 1))
         mine = self._columns[column]
         mine.pages.append(
-            PageMetadata(starts, sizes, page.num_rows, page.encoding_url, page.encoding)
+            PageMetadata(
+                starts, sizes, page.num_rows, encoding_url=page.encoding_url, encoding=page.encoding
+            )
         )
         mine.first_rows.append(first_row)
 

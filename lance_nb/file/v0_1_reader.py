@@ -159,15 +159,15 @@ class LegacyReader:
                 page = table.page(self._source, field.id, batch)
                 row = _statistics_of(statistics, field.id, batch)
                 yield PageListing(
-                    field.id,
-                    batch,
-                    page.num_values,
-                    _size_bytes(field, page.num_values),
-                    page.position,
-                    _ENCODINGS.get(field.encoding, "none"),
-                    row.get("null_count"),
-                    _text(row.get("min_value")),
-                    _text(row.get("max_value")),
+                    column=field.id,
+                    page=batch,
+                    num_rows=page.num_values,
+                    size_bytes=_size_bytes(field, page.num_values),
+                    offset_bytes=page.position,
+                    encoding=_ENCODINGS.get(field.encoding, "none"),
+                    null_count=row.get("null_count"),
+                    min_value=_text(row.get("min_value")),
+                    max_value=_text(row.get("max_value")),
                 )
 
 

@@ -182,7 +182,9 @@ class ArrayColumnWriter:
         self._values, self._waiting_bytes = [], 0
 
     def _add_page(self, page: EncodedArray, num_rows: int) -> None:
-        metadata = PageMetadata((), (), num_rows, ARRAY_ENCODING_URL, page.encoding)
+        metadata = PageMetadata(
+            (), (), num_rows, encoding_url=ARRAY_ENCODING_URL, encoding=page.encoding
+        )
         self._sink.add_page(self.column, page.buffers, metadata, 0)
         self._num_pages += 1
 

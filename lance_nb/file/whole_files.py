@@ -218,7 +218,7 @@ def _collect(
                     return None, 0
                 mine: list[_Page] = []
                 raw = data[position : position + length]
-                size_bytes = _pages_of(raw, data, kinds, mine, file.num_rows * scale)
+                size_bytes = _pages_of(raw, data, kinds, pages=mine, num_rows=file.num_rows * scale)
                 if size_bytes < 0:
                     return None, 0
                 total += size_bytes

@@ -228,14 +228,14 @@ class FileWriter:
         descriptor = descriptor_bytes(fields, self._metadata, self.num_rows)
         self._sink.finish(descriptor, self._file_version)
         return WrittenFile(
-            self.path,
-            self._sink.size_bytes,
-            self.num_rows,
-            tuple(field_id for field_id, _ in owners),
-            tuple(column for _, column in owners),
-            self._file_version,
-            tuple(self._sidecars.paths),
-            self._sums(),
+            path=self.path,
+            size_bytes=self._sink.size_bytes,
+            num_rows=self.num_rows,
+            fields=tuple(field_id for field_id, _ in owners),
+            column_indices=tuple(column for _, column in owners),
+            file_version=self._file_version,
+            sidecars=tuple(self._sidecars.paths),
+            sums=self._sums(),
         )
 
     def _sums(self) -> tuple[FileSum, ...]:

@@ -167,17 +167,17 @@ class _Numbering:
         below = [] if is_json else _children_of(storage)
         _check_sibling_names([child.name for child in below])
         return Field(
-            identity,
-            parent_id,
-            arrow.name,
-            logical,
-            arrow.nullable,
-            tuple(self.field(child, identity, depth + 1) for child in below),
-            metadata,
-            metadata.get(EXTENSION_NAME, b"").decode("utf-8", "replace"),
-            _encoding_of(logical),
-            None,
-            _keys_of(metadata),
+            id=identity,
+            parent_id=parent_id,
+            name=arrow.name,
+            logical_type=logical,
+            nullable=arrow.nullable,
+            children=tuple(self.field(child, identity, depth + 1) for child in below),
+            metadata=metadata,
+            extension_name=metadata.get(EXTENSION_NAME, b"").decode("utf-8", "replace"),
+            encoding=_encoding_of(logical),
+            dictionary=None,
+            keys=_keys_of(metadata),
         )
 
 

@@ -47,63 +47,114 @@ class FeatureFlag:
 
 
 FLAGS: tuple[FeatureFlag, ...] = (
-    FeatureFlag(DELETION_FILES, "deletion files", "some rows are marked deleted", True, True),
-    FeatureFlag(STABLE_ROW_IDS, "stable row ids", "every fragment carries row ids", True, True),
-    FeatureFlag(V2_FORMAT, "v2 format", "historical, never written", True, True),
-    FeatureFlag(TABLE_CONFIG, "table config", "the manifest has a config map", True, True),
-    FeatureFlag(BASE_PATHS, "base paths", "files may lie under other roots", True, True),
     FeatureFlag(
-        NO_TRANSACTION_FILES, "no transaction files", "transactions are inline only", True, True
+        DELETION_FILES,
+        "deletion files",
+        "some rows are marked deleted",
+        can_read=True,
+        can_write=True,
     ),
     FeatureFlag(
-        DATA_OVERLAY_FILES, "data overlay files", "cells are replaced by overlays", False, False
+        STABLE_ROW_IDS,
+        "stable row ids",
+        "every fragment carries row ids",
+        can_read=True,
+        can_write=True,
+    ),
+    FeatureFlag(V2_FORMAT, "v2 format", "historical, never written", can_read=True, can_write=True),
+    FeatureFlag(
+        TABLE_CONFIG, "table config", "the manifest has a config map", can_read=True, can_write=True
     ),
     FeatureFlag(
-        COVERING_INDEX_METADATA, "covering index metadata", "indices hold column copies", True, True
+        BASE_PATHS, "base paths", "files may lie under other roots", can_read=True, can_write=True
     ),
     FeatureFlag(
-        MIXED_FILE_VERSIONS, "mixed file versions", "data files differ in version", True, True, True
+        NO_TRANSACTION_FILES,
+        "no transaction files",
+        "transactions are inline only",
+        can_read=True,
+        can_write=True,
+    ),
+    FeatureFlag(
+        DATA_OVERLAY_FILES,
+        "data overlay files",
+        "cells are replaced by overlays",
+        can_read=False,
+        can_write=False,
+    ),
+    FeatureFlag(
+        COVERING_INDEX_METADATA,
+        "covering index metadata",
+        "indices hold column copies",
+        can_read=True,
+        can_write=True,
+    ),
+    FeatureFlag(
+        MIXED_FILE_VERSIONS,
+        "mixed file versions",
+        "data files differ in version",
+        can_read=True,
+        can_write=True,
+        both_or_none=True,
     ),
     FeatureFlag(
         FRAGMENT_REUSE_WITH_ROW_IDS,
         "fragment reuse with stable row ids",
         "a fragment-reuse index maps row ids",
-        False,
-        False,
+        can_read=False,
+        can_write=False,
     ),
     FeatureFlag(
         TAGGED_FRAGMENT_REUSE,
         "tagged fragment-reuse index",
         "the fragment-reuse index has tagged entries",
-        True,
-        True,
-        True,
+        can_read=True,
+        can_write=True,
+        both_or_none=True,
     ),
     FeatureFlag(
-        SPILLED_ROW_LINEAGE, "spilled row lineage", "row ids lie in hidden columns", True, True
+        SPILLED_ROW_LINEAGE,
+        "spilled row lineage",
+        "row ids lie in hidden columns",
+        can_read=True,
+        can_write=True,
     ),
     FeatureFlag(
-        FRAGMENT_TREE, "fragment tree", "fragments are not listed in the manifest", False, False
+        FRAGMENT_TREE,
+        "fragment tree",
+        "fragments are not listed in the manifest",
+        can_read=False,
+        can_write=False,
     ),
     FeatureFlag(
         INDEPENDENT_COVERING_FIELDS,
         "independent covering fields",
         "indices hold columns they do not index",
-        False,
-        False,
+        can_read=False,
+        can_write=False,
     ),
     FeatureFlag(
-        MANAGED_BLOBS, "managed blobs", "blob files are owned by the dataset", True, True, True
+        MANAGED_BLOBS,
+        "managed blobs",
+        "blob files are owned by the dataset",
+        can_read=True,
+        can_write=True,
+        both_or_none=True,
     ),
     FeatureFlag(
         FIELD_IDS_NOT_REUSED,
         "field ids are not reused",
         "the manifest says which field id was the highest ever; announced to writers only",
-        False,
-        True,
+        can_read=False,
+        can_write=True,
     ),
     FeatureFlag(
-        ZONE_WRITE_SEED, "zone write seed", "zone maps are written from a seed", False, False, True
+        ZONE_WRITE_SEED,
+        "zone write seed",
+        "zone maps are written from a seed",
+        can_read=False,
+        can_write=False,
+        both_or_none=True,
     ),
 )
 

@@ -189,18 +189,18 @@ def _from_pb(message: pb.Field, children: tuple[Field, ...]) -> Field:
     if message.HasField("dictionary"):
         location = (message.dictionary.offset, message.dictionary.length)
     return Field(
-        message.id,
-        message.parent_id,
-        message.name,
-        message.logical_type,
-        message.nullable,
-        children,
-        dict(message.metadata) if message.metadata else _NO_METADATA,
-        message.extension_name,
-        message.encoding,
-        location,
-        keys,
-        unknown_bytes(message).removeprefix(_STORAGE_CLASS),
+        id=message.id,
+        parent_id=message.parent_id,
+        name=message.name,
+        logical_type=message.logical_type,
+        nullable=message.nullable,
+        children=children,
+        metadata=dict(message.metadata) if message.metadata else _NO_METADATA,
+        extension_name=message.extension_name,
+        encoding=message.encoding,
+        dictionary=location,
+        keys=keys,
+        unknown=unknown_bytes(message).removeprefix(_STORAGE_CLASS),
     )
 
 

@@ -150,14 +150,14 @@ class DataFile:
     def from_pb(cls, message: pb.DataFile) -> DataFile:
         """Read the message."""
         return cls(
-            message.path,
-            message.fields,
-            message.column_indices,
-            message.file_major_version,
-            message.file_minor_version,
-            message.file_size_bytes,
-            message.base_id if message.HasField("base_id") else None,
-            unknown_bytes(message),
+            path=message.path,
+            fields=message.fields,
+            column_indices=message.column_indices,
+            file_major_version=message.file_major_version,
+            file_minor_version=message.file_minor_version,
+            file_size_bytes=message.file_size_bytes,
+            base_id=message.base_id if message.HasField("base_id") else None,
+            unknown=unknown_bytes(message),
         )
 
     def to_pb(self) -> pb.DataFile:
@@ -197,13 +197,13 @@ class DataFile:
         """
         with _reading("data file"):
             return cls(
-                _text(value["path"]),
-                map(_integer, value["fields"]),
-                map(_integer, value.get("column_indices") or ()),
-                _integer(value.get("file_major_version") or 0),
-                _integer(value.get("file_minor_version") or 0),
-                _integer(value.get("file_size_bytes") or 0),
-                _integer_or_none(value.get("base_id")),
+                path=_text(value["path"]),
+                fields=map(_integer, value["fields"]),
+                column_indices=map(_integer, value.get("column_indices") or ()),
+                file_major_version=_integer(value.get("file_major_version") or 0),
+                file_minor_version=_integer(value.get("file_minor_version") or 0),
+                file_size_bytes=_integer(value.get("file_size_bytes") or 0),
+                base_id=_integer_or_none(value.get("base_id")),
             )
 
 
@@ -338,8 +338,8 @@ class DeletionFile(_JsonValue):
                 _integer(value["read_version"]),
                 _integer(value["id"]),
                 value["file_type"],
-                _integer(value["num_deleted_rows"]),
-                _integer_or_none(value.get("base_id")),
+                num_deleted_rows=_integer(value["num_deleted_rows"]),
+                base_id=_integer_or_none(value.get("base_id")),
             )
 
     @classmethod
@@ -350,9 +350,9 @@ class DeletionFile(_JsonValue):
             message.read_version,
             message.id,
             DeletionFileType.BITMAP if is_bitmap else DeletionFileType.ARROW,
-            message.num_deleted_rows,
-            message.base_id if message.HasField("base_id") else None,
-            unknown_bytes(message),
+            num_deleted_rows=message.num_deleted_rows,
+            base_id=message.base_id if message.HasField("base_id") else None,
+            unknown=unknown_bytes(message),
         )
 
     def to_pb(self) -> pb.DeletionFile:
@@ -728,17 +728,19 @@ class Fragment:
         created = _sequence(message, "created_at_version_sequence", CREATED_AT_FIELD)
         updated = _sequence(message, "last_updated_at_version_sequence", LAST_UPDATED_AT_FIELD)
         return cls(
-            message.id,
-            [DataFile.from_pb(file) for file in message.files],
-            message.physical_rows,
-            None if deletion is None else DeletionFile.from_pb(deletion),
-            None if row_ids is None else RowIdMeta(row_ids),
-            None if created is None else RowDatasetVersionMeta(created),
-            None if updated is None else RowDatasetVersionMeta(updated),
-            [overlay.SerializeToString() for overlay in message.overlays],
-            message.clustering_id,
-            dict(message.metadata),
-            unknown_bytes(message),
+            id=message.id,
+            files=[DataFile.from_pb(file) for file in message.files],
+            physical_rows=message.physical_rows,
+            deletion_file=None if deletion is None else DeletionFile.from_pb(deletion),
+            row_id_meta=None if row_ids is None else RowIdMeta(row_ids),
+            created_at_version_meta=None if created is None else RowDatasetVersionMeta(created),
+            last_updated_at_version_meta=None
+            if updated is None
+            else RowDatasetVersionMeta(updated),
+            overlays=[overlay.SerializeToString() for overlay in message.overlays],
+            clustering_id=message.clustering_id,
+            metadata=dict(message.metadata),
+            unknown=unknown_bytes(message),
         )
 
     def to_pb(self) -> pb.DataFragment:

@@ -235,7 +235,7 @@ class FragmentList(Sequence[Fragment]):
             ]
         changed = FragmentList(raw, self._path, has_counts=self.has_counts)
         if self.has_counts:
-            changed._counts = _patched(counts, put, data, removed, self._path)
+            changed._counts = _patched(counts, put, data, removed=removed, path=self._path)
         return changed
 
     def in_order(self) -> FragmentList:

@@ -154,21 +154,21 @@ class IndexMetadata:
         if len(identity) != 16:
             raise CorruptFileError(path, None, "an index id of 16 bytes", f"{len(identity)} bytes")
         return cls(
-            str(uuid.UUID(bytes=identity)),
-            message.name,
-            tuple(message.fields),
-            message.dataset_version,
-            message.fragment_bitmap,
-            message.index_details.type_url,
-            message.index_details.value,
-            message.index_version if message.HasField("index_version") else None,
-            message.created_at if message.HasField("created_at") else None,
-            message.base_id if message.HasField("base_id") else None,
-            tuple(IndexFile.from_pb(file) for file in message.files),
-            tuple(message.covering_fields),
-            message.clustering_id,
-            dict(message.metadata),
-            unknown_bytes(message),
+            uuid=str(uuid.UUID(bytes=identity)),
+            name=message.name,
+            fields=tuple(message.fields),
+            dataset_version=message.dataset_version,
+            fragment_bitmap=message.fragment_bitmap,
+            details_url=message.index_details.type_url,
+            details=message.index_details.value,
+            index_version=message.index_version if message.HasField("index_version") else None,
+            created_at_ms=message.created_at if message.HasField("created_at") else None,
+            base_id=message.base_id if message.HasField("base_id") else None,
+            files=tuple(IndexFile.from_pb(file) for file in message.files),
+            covering_fields=tuple(message.covering_fields),
+            clustering_id=message.clustering_id,
+            metadata=dict(message.metadata),
+            unknown=unknown_bytes(message),
         )
 
     def to_pb(self) -> pb.IndexMetadata:
@@ -233,18 +233,18 @@ class Index:
         url, details = index_details or ("", b"")
         made_at = None if created_at is None else (created_at - _EPOCH) // timedelta(milliseconds=1)
         metadata = IndexMetadata(
-            _uuid(uuid),
-            name,
-            FrozenList(fields),
-            dataset_version,
-            BitMap(fragment_ids).serialize(),
-            url,
-            details,
-            index_version,
-            made_at,
-            base_id,
-            FrozenList(files or ()),
-            FrozenList(covering_fields),
+            uuid=_uuid(uuid),
+            name=name,
+            fields=FrozenList(fields),
+            dataset_version=dataset_version,
+            fragment_bitmap=BitMap(fragment_ids).serialize(),
+            details_url=url,
+            details=details,
+            index_version=index_version,
+            created_at_ms=made_at,
+            base_id=base_id,
+            files=FrozenList(files or ()),
+            covering_fields=FrozenList(covering_fields),
         )
         object.__setattr__(self, "metadata", metadata)
 

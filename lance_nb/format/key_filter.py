@@ -135,8 +135,8 @@ class KeyFilter:
             tuple(message.field_ids),
             tuple(message.exact.key_hashes) if arm == "exact" else None,
             bloom.bitmap if arm == "bloom" else None,
-            (bloom.num_bits, bloom.number_of_items, bloom.probability),
-            unknown_bytes(message),
+            parameters=(bloom.num_bits, bloom.number_of_items, bloom.probability),
+            unknown=unknown_bytes(message),
         )
 
     def to_pb(self) -> pb.KeyExistenceFilter:

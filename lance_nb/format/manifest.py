@@ -117,7 +117,13 @@ class BasePath:
     def from_pb(cls, message: pb.BasePath) -> BasePath:
         """Read the message."""
         name = message.name if message.HasField("name") else None
-        return cls(message.id, message.path, message.is_dataset_root, name, unknown_bytes(message))
+        return cls(
+            message.id,
+            message.path,
+            message.is_dataset_root,
+            name=name,
+            unknown=unknown_bytes(message),
+        )
 
     def to_pb(self) -> pb.BasePath:
         """Return the message."""
@@ -341,8 +347,8 @@ def parse_manifest_tail(tail: bytes | memoryview, file_size: int, path: str) -> 
         starts = [offset for offset in (index_at, transaction_at) if offset is not None]
         preamble = bytes(view[: min([*starts, position])])
     sections = (
-        read_section(view, file_size, index_at, position, path),
-        read_section(view, file_size, transaction_at, position, path),
+        read_section(view, file_size, index_at, limit=position, path=path),
+        read_section(view, file_size, transaction_at, limit=position, path=path),
     )
     return Manifest.from_pb(
         message, path, raw=raw, sections=sections, size_bytes=file_size, preamble=preamble

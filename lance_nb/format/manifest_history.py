@@ -143,14 +143,14 @@ def parse_summary_tail(
     message = parse(pb.Manifest, raw[shared[1] :], path, position)
     _, transaction_at = section_offsets(message)
     return ManifestSummary(
-        message.version,
-        timestamp_ns_of(message, path),
-        message.branch if message.HasField("branch") else None,
-        message.transaction_file,
-        read_section(view, file_size, transaction_at, position, path),
-        _totals(raw, shared, message, memo, path),
-        file_size,
-        path,
+        version=message.version,
+        timestamp_ns=timestamp_ns_of(message, path),
+        branch=message.branch if message.HasField("branch") else None,
+        transaction_file=message.transaction_file,
+        transaction=read_section(view, file_size, transaction_at, limit=position, path=path),
+        totals=_totals(raw, shared, message, memo=memo, path=path),
+        size_bytes=file_size,
+        path=path,
     )
 
 
@@ -174,14 +174,15 @@ def _totals(
     memo.keep(raw, shared, added, sums)
     last = list(map(int, sums[-1])) if added else before
     return FragmentTotals(
-        shared[0] + len(added),
-        last[FILES],
-        last[DELETIONS],
-        last[ROWS],
-        last[DELETED],
-        last[BYTES],
-        not last[_UNCOUNTED] and (message.HasField("writer_version") or not shared[0] + len(added)),
-        not last[_UNSIZED],
+        num_fragments=shared[0] + len(added),
+        num_data_files=last[FILES],
+        num_deletion_files=last[DELETIONS],
+        physical_rows=last[ROWS],
+        num_deleted_rows=last[DELETED],
+        size_bytes=last[BYTES],
+        has_row_counts=not last[_UNCOUNTED]
+        and (message.HasField("writer_version") or not shared[0] + len(added)),
+        has_sizes=not last[_UNSIZED],
     )
 
 
@@ -309,27 +310,27 @@ class ManifestFiles:
         flags = _Flags(message.reader_feature_flags, message.writer_feature_flags, path)
         check_readable(flags)
         index_at, _ = section_offsets(message)
-        section = read_section(view, len(view), index_at, position, path)
+        section = read_section(view, len(view), index_at, limit=position, path=path)
         # Everything that may raise comes before the step, so that the state stays consistent.
         timestamp_ns = timestamp_ns_of(message, path)
         base_paths = tuple(BasePath.from_pb(base) for base in message.base_paths)
         added = list(message.fragments)
-        appeared, vanished = self._step(shared[0], added, message, section, path)
+        appeared, vanished = self._step(shared[0], added, message, section=section, path=path)
         self._memo = memo
         if memo is not None:
             memo.keep(raw, shared, added)
         return VersionFiles(
-            version,
-            timestamp_ns,
-            len(view),
-            len(self._fragments),
-            appeared,
-            vanished,
-            base_paths,
-            flags.reader_feature_flags,
-            flags.writer_feature_flags,
-            bool(unknown_bytes(message)),
-            path,
+            version=version,
+            timestamp_ns=timestamp_ns,
+            size_bytes=len(view),
+            num_fragments=len(self._fragments),
+            appeared=appeared,
+            vanished=vanished,
+            base_paths=base_paths,
+            reader_feature_flags=flags.reader_feature_flags,
+            writer_feature_flags=flags.writer_feature_flags,
+            has_unknown=bool(unknown_bytes(message)),
+            path=path,
         )
 
     def _step(

@@ -66,13 +66,13 @@ class Tag:
         """Read a record. Raises CorruptFileError."""
         record = _Record(data, path)
         return cls(
-            record.number("version", required=True),
-            record.text("branch"),
-            record.time("created_at"),
-            record.time("updated_at"),
-            record.number("manifest_size"),
-            record.metadata(),
-            record.unknown(),
+            version=record.number("version", required=True),
+            branch=record.text("branch"),
+            created_at_ns=record.time("created_at"),
+            updated_at_ns=record.time("updated_at"),
+            manifest_size_bytes=record.number("manifest_size"),
+            metadata=record.metadata(),
+            unknown=record.unknown(),
         )
 
     def to_bytes(self) -> bytes:
@@ -110,13 +110,13 @@ class Branch:
         """Read a record. Raises CorruptFileError."""
         record = _Record(data, path)
         return cls(
-            record.text("parent_branch"),
-            record.number("parent_version", required=True),
-            record.identifier(),
-            record.number("create_at"),
-            record.number("manifest_size"),
-            record.metadata(),
-            record.unknown(),
+            parent_branch=record.text("parent_branch"),
+            parent_version=record.number("parent_version", required=True),
+            identifier=record.identifier(),
+            create_at=record.number("create_at"),
+            manifest_size_bytes=record.number("manifest_size"),
+            metadata=record.metadata(),
+            unknown=record.unknown(),
         )
 
     def to_bytes(self) -> bytes:

@@ -134,12 +134,16 @@ def _parsed(data: bytes | memoryview, path: str) -> ReviewComment:
         raise CorruptFileError(path, None, f"an object with format {FORMAT}", kind)
     named = _NAME.fullmatch(path.rpartition("/")[2])
     comment = ReviewComment(
-        _text(parsed, "id", path, 32), _text(parsed, "kind", path, 40),
-        _text(parsed, "branch", path, 1000), _number(parsed, "version", path),
-        _text(parsed, "into", path, 1000), _text(parsed, "author", path, 1000),
-        _number(parsed, "createdAtNs", path), _text(parsed, "text", path, TEXT_CHARS_MAX),
-        None if parsed.get("replyTo") is None else _text(parsed, "replyTo", path, 32),
-    )  # fmt: skip
+        id=_text(parsed, "id", path, 32),
+        kind=_text(parsed, "kind", path, 40),
+        branch=_text(parsed, "branch", path, 1000),
+        version=_number(parsed, "version", path),
+        into=_text(parsed, "into", path, 1000),
+        author=_text(parsed, "author", path, 1000),
+        created_at_ns=_number(parsed, "createdAtNs", path),
+        text=_text(parsed, "text", path, TEXT_CHARS_MAX),
+        reply_to=None if parsed.get("replyTo") is None else _text(parsed, "replyTo", path, 32),
+    )
     if comment.kind not in KINDS:
         expected = f"one of the kinds {', '.join(sorted(KINDS))}"
         raise CorruptFileError(path, None, expected, repr(comment.kind))

@@ -387,7 +387,15 @@ class Parts(NamedTuple):
         forms[holes == 0] = _FORMS.index(RANGE)
         descends = np.searchsorted(descents, starts) < np.searchsorted(descents, stops - 1)
         forms[descends | (highs == np.uint64(U64_MAX))] = _FORMS.index(ARRAY)
-        return cls(values, starts, stops, forms, lows, highs, jumps)
+        return cls(
+            values=values,
+            starts=starts,
+            stops=stops,
+            forms=forms,
+            lows=lows,
+            highs=highs,
+            jumps=jumps,
+        )
 
     def num_bytes(self) -> Ints:
         """Return the serialized size of each part, with what frames it in the list."""

@@ -87,7 +87,7 @@ def count_fragments(raw: Sequence[bytes], path: str) -> Ints:
     odd = np.zeros(len(raw), np.bool_)
     files: list[tuple[Ints, Ints, Ints]] = []
     deletions: list[tuple[Ints, Ints, Ints]] = []
-    for fields in _walk(data, np.arange(len(raw)), stops - lengths, stops, odd):
+    for fields in _walk(data, np.arange(len(raw)), stops - lengths, stop=stops, odd=odd):
         for number, row in ((1, ID), (4, ROWS)):
             owner, value, _ = fields.pick(number, 0)
             counts[row, owner] = value
@@ -111,12 +111,12 @@ def largest_field_id(raw: Sequence[bytes], path: str) -> int:
     data = np.frombuffer(joined, np.uint8)
     stops = np.cumsum(lengths)
     odd = np.zeros(len(raw), np.bool_)
-    walked = _walk(data, np.arange(len(raw)), stops - lengths, stops, odd)
+    walked = _walk(data, np.arange(len(raw)), stops - lengths, stop=stops, odd=odd)
     owner, size, start = _joined([_NO_FIELDS, *(fields.pick(2, 2) for fields in walked)])
     odd_files = np.zeros(len(owner), np.bool_)
     packed = [_NO_FIELDS]
     largest = -1
-    for fields in _walk(data, np.arange(len(owner)), start, start + size, odd_files):
+    for fields in _walk(data, np.arange(len(owner)), start, stop=start + size, odd=odd_files):
         packed.append(fields.pick(2, 2))
         _, single, _ = fields.pick(2, 0)
         largest = max(largest, int(single[single <= _INT32_MAX].max(initial=-1)))
@@ -140,7 +140,7 @@ def _count_files(
     np.add.at(counts[FILES], owner, 1)
     size_bytes = np.zeros(len(owner), np.int64)
     odd_files = np.zeros(len(owner), np.bool_)
-    for fields in _walk(data, np.arange(len(owner)), start, start + size, odd_files):
+    for fields in _walk(data, np.arange(len(owner)), start, stop=start + size, odd=odd_files):
         file_numbers, value, _ = fields.pick(6, 0)
         size_bytes[file_numbers] = value
     # A sum may wrap around: sizes that large are left to Python's integers.
@@ -155,7 +155,7 @@ def _count_deletions(
     owner, size, start = _joined(parts)
     counts[DELETIONS, owner] = 1
     odd_files = np.zeros(len(owner), np.bool_)
-    for fields in _walk(data, np.arange(len(owner)), start, start + size, odd_files):
+    for fields in _walk(data, np.arange(len(owner)), start, stop=start + size, odd=odd_files):
         file_numbers, value, _ = fields.pick(4, 0)
         counts[DELETED, owner[file_numbers]] = value
     odd[owner[odd_files]] = True
@@ -192,7 +192,7 @@ def _walk(
             intact = np.flatnonzero(fine)
             owner, stop, tag, wire = owner[intact], stop[intact], tag[intact], wire[intact]
             value, after, following = value[intact], after[intact], following[intact]
-        yield _Fields(owner, tag >> 3, wire, value, after)
+        yield _Fields(owner, tag >> 3, wire, value=value, start=after)
         cursor = following
     else:
         odd[owner[cursor < stop]] = True

@@ -90,9 +90,15 @@ class TransactionEffects:
             if arm in _WITH_COLUMNS:
                 columns = tuple(column.name for column in operation.schema if column.parent_id < 0)
         return cls(
-            message.read_version, message.uuid, arm, frozenset(removed), carried, config, metadata,
-            columns,
-        )  # fmt: skip
+            read_version=message.read_version,
+            uuid=message.uuid,
+            arm=arm,
+            removed=frozenset(removed),
+            deletions=carried,
+            config=config,
+            table_metadata=metadata,
+            columns=columns,
+        )
 
 
 def deletion_name(fragment: table_pb.DataFragment) -> str | None:

@@ -71,13 +71,15 @@ def summarize_transaction(data: bytes | memoryview, path: str = "") -> Transacti
     if dropped:
         description = f"{description}; dropped {shorten(dropped)}"
     return TransactionSummary(
-        message.read_version,
-        shorten(message.uuid),
-        operation,
-        description,
-        details,
-        dict(sorted(message.transaction_properties.items())),  # values that programs read: whole
-        shorten(message.tag),
+        read_version=message.read_version,
+        uuid=shorten(message.uuid),
+        operation=operation,
+        description=description,
+        details=details,
+        properties=dict(
+            sorted(message.transaction_properties.items())
+        ),  # values that programs read: whole
+        tag=shorten(message.tag),
     )
 
 

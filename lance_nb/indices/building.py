@@ -85,7 +85,7 @@ class BuildProgress:
     ) -> None:
         """Report one event."""
         if self._callback is not None:
-            self._callback(IndexProgress(event, stage, completed, total, unit))
+            self._callback(IndexProgress(event, stage, completed, total=total, unit=unit))
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
@@ -95,11 +95,11 @@ class BuildProgress:
         def add(number: int) -> None:
             nonlocal done
             done += number
-            self.report("progress", name, done, total, unit)
+            self.report("progress", name, done, total=total, unit=unit)
 
-        self.report("start", name, 0, total, unit)
+        self.report("start", name, 0, total=total, unit=unit)
         yield add
-        self.report("complete", name, done, total, unit)
+        self.report("complete", name, done, total=total, unit=unit)
 
 
 class SegmentRows:

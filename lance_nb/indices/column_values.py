@@ -138,7 +138,7 @@ def range_of(index: ListedIndex, kind: pa.DataType) -> ValueRange | None:
         else None
         for end, is_beyond in (("min", pc.less), ("max", pc.greater))
     )
-    return ValueRange(low, high, nulls, has_nan, index.words)
+    return ValueRange(low, high, nulls, has_nan=has_nan, words=index.words)
 
 
 def _whole_zones(segment: Segment, reader: ZoneMap) -> tuple[Mask | None, Mask]:

@@ -72,11 +72,15 @@ def list_indices(
         is_alike = all((segment.kind, segment.fields) == (kind, fields) for segment in segments)
         if not is_alike or len(fields) != 1 or fields[0] not in columns:
             continue
-        mine = [segment_of(snapshot, segment, ids, reuse, places) for segment in segments]
+        mine = [
+            segment_of(snapshot, segment, ids, reuse=reuse, places=places) for segment in segments
+        ]
         mine = [segment for segment in mine if with_empty or segment.covered.size]
         if mine:
             covered = different(np.concatenate([segment.covered for segment in mine]))
-            listed.append(ListedIndex(name, kind, columns[fields[0]], tuple(mine), covered))
+            listed.append(
+                ListedIndex(name, kind, columns[fields[0]], segments=tuple(mine), covered=covered)
+            )
     return listed
 
 

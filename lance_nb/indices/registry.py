@@ -84,8 +84,8 @@ def builders() -> dict[str, IndexBuilder]:
             btree.DETAILS_URL,
             partial(check_sorted, "BTREE"),
             no_parameters,
-            btree.write,
-            ROW_ADDRESS,
+            write=btree.write,
+            row_column=ROW_ADDRESS,
         ),
         "BITMAP": IndexBuilder(
             bitmap.DETAILS_URL, partial(check_sorted, "BITMAP"), no_parameters, bitmap.write
@@ -94,14 +94,18 @@ def builders() -> dict[str, IndexBuilder]:
             label_list.DETAILS_URL, label_list.check, no_parameters, label_list.write
         ),
         "ZONEMAP": IndexBuilder(
-            zonemap.DETAILS_URL, zonemap.check, zonemap.parameters_of, zonemap.write, ROW_ADDRESS
+            zonemap.DETAILS_URL,
+            zonemap.check,
+            zonemap.parameters_of,
+            write=zonemap.write,
+            row_column=ROW_ADDRESS,
         ),
         "BLOOMFILTER": IndexBuilder(
             bloomfilter.DETAILS_URL,
             bloomfilter.check,
             bloomfilter.parameters_of,
-            bloomfilter.write,
-            ROW_ADDRESS,
+            write=bloomfilter.write,
+            row_column=ROW_ADDRESS,
         ),
         "NGRAM": IndexBuilder(ngram.DETAILS_URL, ngram.check, no_parameters, ngram.write),
         "INVERTED": IndexBuilder(texts.DETAILS_URL, texts.check, texts.stored, texts.write),

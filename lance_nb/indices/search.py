@@ -415,7 +415,7 @@ def _searched(leaf: Leaf, index: ListedIndex, *, with_nulls: bool) -> _Part:
         else:
             nulls.append(segment.present(answer.nulls))
     unknown = None if not knows_nulls else joined(nulls)
-    return _Part(joined(rows), unknown, is_exact, index.covered, (index.words,))
+    return _Part(joined(rows), unknown, is_exact, covered=index.covered, words=(index.words,))
 
 
 def _both(part: _Part, other: _Part) -> _Part:
@@ -427,7 +427,9 @@ def _both(part: _Part, other: _Part) -> _Part:
         nulls = without(possible, rows)
     covered = part.covered[among(part.covered, other.covered)]
     words = tuple(dict.fromkeys((*part.words, *other.words)))
-    return _inside(_Part(rows, nulls, part.is_exact and other.is_exact, covered, words))
+    return _inside(
+        _Part(rows, nulls, part.is_exact and other.is_exact, covered=covered, words=words)
+    )
 
 
 def _either(part: _Part, other: _Part) -> _Part:
@@ -438,7 +440,9 @@ def _either(part: _Part, other: _Part) -> _Part:
         nulls = without(joined([part.nulls, other.nulls]), rows)
     covered = part.covered[among(part.covered, other.covered)]
     words = tuple(dict.fromkeys((*part.words, *other.words)))
-    return _inside(_Part(rows, nulls, part.is_exact and other.is_exact, covered, words))
+    return _inside(
+        _Part(rows, nulls, part.is_exact and other.is_exact, covered=covered, words=words)
+    )
 
 
 def _inside(part: _Part) -> _Part:

@@ -258,4 +258,4 @@ def segment_of(
     """Return a segment with those of the live fragments ``ids`` (ascending) that it covers."""
     named = index.fragment_ids(snapshot.manifest.path) or ()
     covered = different(ids[among(ids, different(np.array(list(named), np.int64)))])
-    return Segment(snapshot, index, covered, reuse, places)
+    return Segment(snapshot, index, covered, reuse=reuse, places=places)

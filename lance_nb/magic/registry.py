@@ -188,7 +188,9 @@ def _common(prog: str, output: str | None) -> Parser:
 def _request(verb: Verb, arguments: Namespace, common: Namespace) -> Request:
     if common.output_name is not None and not common.output_name.isidentifier():
         raise InvalidInputError(f"{common.output_name!r} is not a variable name")
-    return Request(verb, arguments, common.output_name, common.as_json, common.is_silent)
+    return Request(
+        verb, arguments, common.output_name, as_json=common.as_json, is_silent=common.is_silent
+    )
 
 
 COMMON = (

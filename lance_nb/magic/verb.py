@@ -112,7 +112,15 @@ def verb(
         line = (run.__doc__ or "").partition("\n")[0].removesuffix(".")
         verb_name = name or run.__name__.replace("_", "-")
         help_line = line[:1].lower() + line[1:]
-        return Verb(verb_name, help_line, run, arguments, example, needs_dataset, is_text)
+        return Verb(
+            name=verb_name,
+            help=help_line,
+            run=run,
+            arguments=arguments,
+            example=example,
+            needs_dataset=needs_dataset,
+            is_text=is_text,
+        )
 
     return declare
 

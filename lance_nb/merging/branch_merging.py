@@ -100,7 +100,9 @@ def options_of(
     if not all(isinstance(name, str) for name in keys):
         raise InvalidInputError(f"key must be a column name or a list of column names, not {key!r}")
     chosen = choices_of(resolve)
-    return MergeOptions(strategy, check_choice(on_conflict), keys, copy, pin, chosen)
+    return MergeOptions(
+        strategy, check_choice(on_conflict), keys, copies_files=copy, pin=pin, resolve=chosen
+    )
 
 
 Committer = Callable[["MergePlan", str | None, Progress | None], Snapshot]
@@ -437,7 +439,9 @@ def compare_branches(
     is_merged = not parted.base.in_target and not parted.base.line.is_gone
     ahead, behind = map(len, parted.steps)
     merged = base if is_merged else None
-    return BranchComparison(Target(*ends[0]), Target(*ends[1]), base, ahead, behind, merged)
+    return BranchComparison(
+        Target(*ends[0]), Target(*ends[1]), base, ahead=ahead, behind=behind, merged=merged
+    )
 
 
 # --- plans ----------------------------------------------------------------------------------------
@@ -490,7 +494,7 @@ def plan_pick(
     repository = SessionRepository(session, StepCounter(progress))
     before = _before(repository, target)
     after = repository.load(target.branch, target.version)
-    return _change_plan(repository, snapshot, (before, after), options, PICK)
+    return _change_plan(repository, snapshot, (before, after), options=options, kind=PICK)
 
 
 def plan_revert(
@@ -511,7 +515,7 @@ def plan_revert(
         )
     before = repository.load(target.branch, target.version)
     after = _before(repository, target)
-    return _change_plan(repository, snapshot, (before, after), options, REVERT)
+    return _change_plan(repository, snapshot, (before, after), options=options, kind=REVERT)
 
 
 def _change_plan(
@@ -523,7 +527,7 @@ def _change_plan(
 ) -> MergePlan:
     def again() -> Planned:
         target = repository.load(snapshot.branch, None)
-        return plan_change(repository, sides, target, options.request, kind)
+        return plan_change(repository, sides, target, request=options.request, kind=kind)
 
     planned = again()
     repository.progress.stop()
@@ -646,7 +650,7 @@ def merge_one_by_one(
     ]
     try:
         for source in sources:
-            plan_branch(session, plan.target.branch, source, None, alone).check()
+            plan_branch(session, plan.target.branch, source, into=None, options=alone).check()
     except VersionNotFoundError as error:
         if error.reason:
             raise
@@ -658,7 +662,7 @@ def merge_one_by_one(
     last = plan
     for number, source in enumerate(sources, 1):
         try:
-            step_plan = plan_branch(session, plan.target.branch, source, None, alone)
+            step_plan = plan_branch(session, plan.target.branch, source, into=None, options=alone)
             last = step_plan.followed_by(plan.on_commit).commit(message)
         except (CommitConflictError, VersionNotFoundError) as error:
             if number == 1:

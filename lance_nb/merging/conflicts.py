@@ -98,16 +98,16 @@ class Findings:
             shown = " or ".join(f"on_conflict={side_name!r}" for side_name in possible)
             remedy = f"Decide with {shown}"
         conflict = MergeConflict(
-            kind,
-            text,
-            remedy,
-            tuple(fragments),
-            tuple(fields),
-            tuple(keys),
-            num_rows,
-            decided,
-            possible,
-            needs_key,
+            kind=kind,
+            text=text,
+            remedy=remedy,
+            fragments=tuple(fragments),
+            fields=tuple(fields),
+            keys=tuple(keys),
+            num_rows=num_rows,
+            resolution=decided,
+            choices=possible,
+            needs_key=needs_key,
         )
         self.conflicts.append(conflict)
         return decided or OURS
@@ -202,7 +202,8 @@ def _judged(
     fields = {f for _, f in mine.replaced & other.replaced}
     outcome = "replayed" if judgement.verdict is Verdict.COMPATIBLE else "merged"
     if any(
-        _is_about(conflict, mine, other, fragments, judgement.verdict) for conflict in conflicts
+        _is_about(conflict, mine, other, fragments=fragments, verdict=judgement.verdict)
+        for conflict in conflicts
     ):
         outcome = "conflict"
     return {

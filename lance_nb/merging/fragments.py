@@ -219,11 +219,13 @@ class FragmentMerge:
         if revived.size:
             self.out.revived.add(t.id)
         deleted = np.setdiff1d(np.union1d(mine, s_new), revived, assume_unique=True)
-        self._note_lacking(base, t, fields, s_new, t_new)
+        self._note_lacking(base, t, fields, s_new=s_new, t_new=t_new)
         taken = self._taken(base, s, t, fields)
         merged = self._with_files(s, t, taken) if taken else t
         is_new = bool(taken) or bool(revived.size)
-        stamped = merged_stamps(self._ends, base, s, merged, revived) if is_new else merged
+        stamped = (
+            merged_stamps(self._ends, base, s, t=merged, revived=revived) if is_new else merged
+        )
         moved = not np.array_equal(deleted, mine)
         if stamped != t or moved:
             self.out.changed[t.id] = Changed(stamped, deleted if moved else None)

@@ -373,7 +373,7 @@ def field_fates(
             is_recorded or _path_and_type(base, base_id) == _path_and_type(side, field.id)
         ):
             continue
-        if not _kept_data(base, side, matched, base_id, field.id):
+        if not _kept_data(base, side, matched, base_id=base_id, side_id=field.id):
             (reborn if is_recorded else doubtful).add(field.id)
     return FieldFates(frozenset(reborn), frozenset(doubtful))
 

@@ -162,7 +162,7 @@ def divergence(
         own_steps((mine, theirs), lines, base, holds_base=base.in_source),
         own_steps((theirs, mine), lines[::-1], base, holds_base=base.in_target),
     )
-    return Divergence(lines, fork, base, (mine, theirs), steps)
+    return Divergence(lines, fork, base, since_fork=(mine, theirs), steps=steps)
 
 
 def _known_steps(
@@ -221,7 +221,7 @@ def plan_merge(
     merges = [
         merge for part in parted.since_fork for _, merge in records_of(part) if merge is not None
     ]
-    return _plan(ends, record, request, inherited, merges)
+    return _plan(ends, record, request, inherited=inherited, records=merges)
 
 
 def plan_change(
@@ -273,7 +273,7 @@ def plan_change(
     )
     inherited = tuple(repository.home_uri(line.branch) for line in lines[1] if not line.is_gone)
     records = [record for _, record in records_of(later) if record is not None]
-    return _plan(ends, record, request, inherited, records)
+    return _plan(ends, record, request, inherited=inherited, records=records)
 
 
 def _since(
@@ -323,7 +323,15 @@ def _plan(
     """Plan; ``records`` are earlier merges, oldest first, which say by what rows are known."""
     findings = Findings(request.on_conflict)
     if record.strategy == UP_TO_DATE:
-        return Planned(ends, record, UP_TO_DATE, None, (), (), request)
+        return Planned(
+            ends=ends,
+            record=record,
+            strategy=UP_TO_DATE,
+            merged=None,
+            conflicts=(),
+            notes=(),
+            request=request,
+        )
     earlier = [merge.key for merge in records if merge.key is not None]
     keys = _keys(ends, request.keys)
     if not keys and earlier:
@@ -372,7 +380,15 @@ def _plan(
         fields=merged.renumbered if record.kind == MERGE else None,
     )
     merged = replace(merged, outcome=replace(merged.outcome, marks=mark_of(record)))
-    return Planned(ends, record, record.strategy, merged, conflicts, tuple(findings.notes), request)
+    return Planned(
+        ends=ends,
+        record=record,
+        strategy=record.strategy,
+        merged=merged,
+        conflicts=conflicts,
+        notes=tuple(findings.notes),
+        request=request,
+    )
 
 
 def _replaced_content(ends: Ends, findings: Findings) -> str | None:
@@ -441,7 +457,7 @@ def copy_files(
     size_bytes = 0
     sums = CopiedSums() if checksums else None
     for number, (store, source, target) in enumerate(files, 1):
-        size_bytes += copy_file(store, source, home, target, sums)
+        size_bytes += copy_file(store, source, home, target=target, sums=sums)
         if progress is not None:
             progress(number, len(files))
     if sums is not None:

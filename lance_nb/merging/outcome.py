@@ -100,7 +100,7 @@ def merge_indices(
     base = {index.uuid for index in ends.base.indices}
     target_uuids = {index.uuid for index in ends.target.indices}
     source_indices = {index.uuid: index for index in ends.source.indices}
-    added = _added(ends, facts, places, findings, (base, target_uuids))
+    added = _added(ends, facts, places, findings=findings, known_uuids=(base, target_uuids))
     replaced = {index.name for index in added}
     dropped = {index.name for index in ends.base.indices} - {
         index.name for index in ends.source.indices
@@ -204,7 +204,13 @@ class PendingRows:
         major, minor = file_version_of(storage_version(manifest))
         fields = tuple(field.id for field in schema.walk())
         columns = tuple(range(len(fields)))
-        return DataFile("not written yet.lance", fields, columns, major, minor)
+        return DataFile(
+            "not written yet.lance",
+            fields,
+            columns,
+            file_major_version=major,
+            file_minor_version=minor,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,8 +132,8 @@ def new_rows(side: Side, places: Sequence[NewPlace], keys: Sequence[str]) -> New
         np.repeat(np.array([place.fragment.id for place in places], np.int64), sizes),
         np.concatenate([np.empty(0, np.int64), *(place.offsets for place in places)]),
         np.concatenate([np.empty(0, np.bool_), *(place.is_shared for place in places)]),
-        ids,
-        key_table(side, rows, keys) if keys else None,
+        row_ids=ids,
+        keys=key_table(side, rows, keys) if keys else None,
     )
 
 
@@ -366,7 +366,9 @@ class RowMerge:
     def _source(self) -> _NewSide:
         ends, matches = self._ends, self._matches
         of_base, to_target = matches.base_source.fragments, matches.source_to_target()
-        places = new_places(ends.base, ends.source, ends.target, of_base, to_target)
+        places = new_places(
+            ends.base, ends.source, ends.target, of_base=of_base, to_other=to_target
+        )
         return _NewSide(ends.source, places)
 
     @cached_property
@@ -376,7 +378,9 @@ class RowMerge:
             target_id: source_id for source_id, target_id in matches.source_to_target().items()
         }
         of_base = matches.base_target.fragments
-        places = new_places(ends.base, ends.target, ends.source, of_base, to_source)
+        places = new_places(
+            ends.base, ends.target, ends.source, of_base=of_base, to_other=to_source
+        )
         return _NewSide(ends.target, places)
 
     def run(self, merged: MergedFragments) -> RowDecision:

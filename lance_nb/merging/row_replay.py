@@ -257,7 +257,7 @@ class RowReplay:
             else None
         )
         rows = ConflictingRows(cells.places[0], cells.places[2], cells.places[1])
-        return Replayed(_by_fragment(places[1][removed]), table, ids, rows, cells)
+        return Replayed(_by_fragment(places[1][removed]), table, ids, conflicts=rows, cells=cells)
 
     # --- which rows -------------------------------------------------------------------------------
 

@@ -158,15 +158,15 @@ class SchemaMerge:
             self._base.metadata,
             self._source.metadata,
             self._target.metadata,
-            "schema metadata",
-            self._findings,
+            subject="schema metadata",
+            findings=self._findings,
         )
         return MergedSchema(
             self._tree.build(metadata),
             self._ids,
             frozenset(self._added),
-            frozenset(self._dropped),
-            frozenset(self._tightened),
+            dropped=frozenset(self._dropped),
+            tightened=frozenset(self._tightened),
         )
 
     def _reorder(self) -> None:
@@ -261,8 +261,8 @@ class SchemaMerge:
                 base_field.metadata,
                 source_field.metadata,
                 target_field.metadata,
-                subject,
-                self._findings,
+                subject=subject,
+                findings=self._findings,
             )
         if changes:
             self._tree.nodes[target_id] = replace(target_field, **changes)  # type: ignore[arg-type]

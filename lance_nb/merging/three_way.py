@@ -115,14 +115,18 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
         rewritten_files(ends.source, ends.source_history),
         rewritten_files(ends.target, ends.target_history),
     )
-    replay = RowReplay(ends, matches, schema, choices.keys, choices.resolve)
+    replay = RowReplay(ends, matches, schema, keys=choices.keys, choices=choices.resolve)
     nothing = MergedFragments()
     if choices.resolve is not None:
         if choices.by_value:
             _check_names(doubtful)
-        return _replayed(_Builder(ends, matches, schema, places, nothing), replay, findings)
+        return _replayed(
+            _Builder(ends, matches, schema, places=places, fragments=nothing), replay, findings
+        )
     by_files = Findings(findings.on_conflict)
-    fragments = FragmentMerge(ends, matches, schema, places, by_files, rewritten=rewritten).run()
+    fragments = FragmentMerge(
+        ends, matches, schema, places=places, findings=by_files, rewritten=rewritten
+    ).run()
     decided = RowMerge(ends, matches, choices.keys, by_files).run(fragments)
     moved = [conflict for conflict in by_files.conflicts if conflict.kind == FRAGMENTS]
     # By files, a row that was written anew counts as changed although its values are as they were,
@@ -135,7 +139,9 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
             places = FileLocations(
                 ends.source, ends.target, choices.copies_files, choices.inherited
             )
-            return _replayed(_Builder(ends, matches, schema, places, nothing), replay, findings)
+            return _replayed(
+                _Builder(ends, matches, schema, places=places, fragments=nothing), replay, findings
+            )
         except (InvalidInputError, NotSupportedError) as error:
             is_lost = choices.has_moved or _lacks_fragments(ends, choices.by_content)
             if moved or is_lost:
@@ -145,7 +151,7 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
                 by_files.conflicts = other_conflicts
                 _report_moved(moved, error, by_files, choices)
     findings.extend(by_files)
-    builder = _Builder(ends, matches, schema, places, fragments)
+    builder = _Builder(ends, matches, schema, places=places, fragments=fragments)
     outcome = builder.outcome(decided.source, decided.target, findings)
     builder.check_nulls(outcome, findings)
     return Merged(outcome, decided.rows, None, builder.renumbered)
@@ -239,10 +245,18 @@ def _matches(ends: Ends) -> tuple[Matches, tuple[str, ...]]:
     Return also the columns of the base of which it is not known what became of them.
     """
     source = _Matched.of(
-        ends.base, ends.source, ends.base_source, ends.source_history, ends.source_renumbered
+        ends.base,
+        ends.source,
+        ends.base_source,
+        history=ends.source_history,
+        merge=ends.source_renumbered,
     )
     target = _Matched.of(
-        ends.base, ends.target, ends.base_target, ends.target_history, ends.target_renumbered
+        ends.base,
+        ends.target,
+        ends.base_target,
+        history=ends.target_history,
+        merge=ends.target_renumbered,
     )
     nothing: frozenset[int] = frozenset()
     between = match(ends.source, ends.target, ends.source_target)
@@ -267,7 +281,7 @@ class _Matched:
         cls, base: Side, side: Side, shared: Shared, history: History, merge: Renumbered | None
     ) -> _Matched:
         matched = match(base, side, shared, by_path=True, renumbered=merge)
-        fates = field_fates(base, side, history, shared, matched, renumbered=merge)
+        fates = field_fates(base, side, history, shared=shared, matched=matched, renumbered=merge)
         bases = {side_id: base_id for base_id, side_id in matched.fields.items()}
         lost = {bases[field_id] for field_id in fates.doubtful}
         if merge is None:
@@ -339,17 +353,20 @@ class _Builder:
             self._same_fragments(changed),
             self._schema.fields,
             self._fragments.rewritten,
-            frozenset(self._fragments.revived | self._brought_back()),
-            ids.keeps_ids,
+            revived=frozenset(self._fragments.revived | self._brought_back()),
+            keeps_row_ids=ids.keeps_ids,
         )
         now, base, source = (side.manifest for side in (ends.target, ends.base, ends.source))
         config = merge_maps(
-            without_marks(base.config), without_marks(source.config), now.config, "config key",
-            findings,
-        )  # fmt: skip
+            without_marks(base.config),
+            without_marks(source.config),
+            now.config,
+            subject="config key",
+            findings=findings,
+        )
         metadata = merge_maps(
             base.table_metadata, source.table_metadata, now.table_metadata,
-            "table metadata key", findings,
+            subject="table metadata key", findings=findings,
         )  # fmt: skip
         indices = merge_indices(ends, facts, self._places, findings)
         return Outcome(

@@ -50,9 +50,9 @@ class PinnedVersion:
             PublicLocation.of(session.uri, session.storage_options),
             snapshot.version,
             snapshot.branch,
-            tuple(without_url_secrets(base) for base in session.trusted_bases),
-            stamp_of(snapshot.manifest),
-            session.checks is not None,
+            allow_bases=tuple(without_url_secrets(base) for base in session.trusted_bases),
+            stamp=stamp_of(snapshot.manifest),
+            check=session.checks is not None,
         )
 
     def open(self) -> tuple[Session, Snapshot]:

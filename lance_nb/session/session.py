@@ -239,8 +239,8 @@ class Session:
             self.root,
             home,
             bases,
-            self.trusted_bases,
-            self.storage_options,
+            allowed=self.trusted_bases,
+            options=self.storage_options,
             checks=self.checks,
             written_blobs=written_blobs(self.root.uri),
         )

@@ -99,7 +99,7 @@ def plan_frame(
         write = WritePartition(rows, counter, tuple(frame.columns))
         with no_pandas_warning():
             job = sent.frame.mapInArrow(write, RESULT_DDL)
-        return collect_results(job, counter, options, watch, sent.properties)
+        return collect_results(job, counter, options, watch=watch, properties=sent.properties)
 
     return replace(rows.plan(write_settings.mode, "a DataFrame"), run_job=run_job)
 

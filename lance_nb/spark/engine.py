@@ -145,8 +145,8 @@ def progress_of_results(tasks: Sequence[Task], results: Mapping[int, Any]) -> Ta
         len(results),
         len(tasks),
         sum(tasks[number].size_bytes for number in results),
-        sum(task.size_bytes for task in tasks),
-        sum(rows_of(result) for result in results.values()),
+        total_bytes=sum(task.size_bytes for task in tasks),
+        num_rows=sum(rows_of(result) for result in results.values()),
     )
 
 

@@ -312,7 +312,7 @@ def _read(operation_id: str, suffix: str) -> tuple[Entry, dict[str, Any], bytes]
         is_whole = is_whole and head["operation_id"] == operation_id
         problem = "" if is_whole else cannot_resume(operation_id, "it is damaged")
         verb, detail, uri = (str(head[key]) for key in ("verb", "detail", "uri"))
-        entry = Entry(operation_id, verb, detail, uri, problem)
+        entry = Entry(operation_id, verb, detail, uri=uri, problem=problem)
         if suffix == _TASKS:
             running_in = _running_in(operation_id, head)
             entry = replace(entry, num_tasks=int(head["num_tasks"]), running_in=running_in)

@@ -257,8 +257,8 @@ class MergeFragments:
                 snapshot,
                 rows,
                 self.clauses.bound(snapshot),
-                own_options(snapshot),
-                select_fragments(snapshot, self.fragment_ids),
+                options=own_options(snapshot),
+                fragments=select_fragments(snapshot, self.fragment_ids),
             )
 
 
@@ -275,7 +275,9 @@ class InsertUnmatched:
         parts: list[MergePart] = list(results)
         clauses = self.clauses.bound(snapshot)
         with read_source(self.source) as rows:
-            inserts = plan_inserts(snapshot, rows, clauses, own_options(snapshot), parts)
+            inserts = plan_inserts(
+                snapshot, rows, clauses, options=own_options(snapshot), parts=parts
+            )
         united = united_plans([*(part.plan for part in parts), inserts])
         return [replace(united, logs=clauses.logs)]
 
@@ -293,7 +295,7 @@ def plan_merge(
     )
     weight = len(payload)
     tasks = tuple(
-        MergeFragments(pinned, ids, clause_text, payload, size + weight)
+        MergeFragments(pinned, ids, clause_text, source=payload, size_bytes=size + weight)
         for ids, size in fragment_groups(snapshot, task_bytes)
     )
     detail = f"{source.num_rows:,} rows on {', '.join(clauses.on)}"
@@ -302,8 +304,8 @@ def plan_merge(
         "merge_insert",
         detail,
         pinned,
-        tasks,
-        commit_edits,
+        tasks=tasks,
+        finish=commit_edits,
         finalize=inserts,
         commits_without_results=True,
     )
@@ -364,7 +366,9 @@ class MergeBucket:
         names = [name for name in source.column_names if name != BUCKET]
         rows = cast_to_dataset(source.select(names), snapshot.manifest.schema.to_arrow())
         with SourceRows(rows.to_reader(), None) as source_rows:
-            plan = plan_bucket(snapshot, source_rows, clauses, own_options(snapshot), windows)
+            plan = plan_bucket(
+                snapshot, source_rows, clauses, options=own_options(snapshot), windows=windows
+            )
         self.counter.add(plan.num_updated_rows + plan.num_inserted_rows + plan.num_deleted_rows)
         return plan
 
@@ -379,10 +383,16 @@ def plan_shuffled(dataset: LanceDataset, clauses: MergeClauses, source: DataFram
     pinned, detail = PinnedVersion.of(dataset), f"a DataFrame on {', '.join(clauses.on)}"
 
     def run_job(options: RunOptions, watch: ProgressReporter) -> list[MergePlan]:
-        return merge_buckets(pinned, clauses, source, options, watch)
+        return merge_buckets(pinned, clauses, source, options=options, watch=watch)
 
     return Plan(
-        "merge_insert", detail, pinned, (), commit_edits, run_job, commits_without_results=True
+        "merge_insert",
+        detail,
+        pinned,
+        tasks=(),
+        finish=commit_edits,
+        run_job=run_job,
+        commits_without_results=True,
     )
 
 

@@ -202,12 +202,23 @@ def write(
     if mode == "ignore" and current is not None:
         return LanceDataset.from_opened(session, current)
     settings = WriteSettings(
-        "create" if mode == "ignore" else mode, None, storage_options, enable_stable_row_ids,
-        dict(files or {}), checksums, where,
-    )  # fmt: skip
+        mode="create" if mode == "ignore" else mode,
+        branch=None,
+        storage_options=storage_options,
+        stable_row_ids=enable_stable_row_ids,
+        files=dict(files or {}),
+        checksums=checksums,
+        where=where,
+    )
     run_options = RunOptions.of(message, options)
     read = SourceSettings(
-        cast, merge_schema, hive, source_options, on_error, bad_records, bad_record_column
+        cast=cast,
+        merge_schema=merge_schema,
+        hive=hive,
+        options=source_options,
+        on_error=on_error,
+        bad_records=bad_records,
+        bad_record_column=bad_record_column,
     )
     if cluster_by is not None:
         if not is_dataframe(source):

@@ -104,7 +104,8 @@ def commit_write(
     )
     properties = dict(label.properties)
     return LanceDataset.from_opened(
-        session, commit_staged(session, plan.pinned.branch, staged, options, properties)
+        session,
+        commit_staged(session, plan.pinned.branch, staged, options=options, properties=properties),
     )
 
 

@@ -208,7 +208,18 @@ def _references(
             else:
                 ref = travel["text"] if travel["number"] is None else int(travel["number"])
         text = "" if travel is None else travel[0]
-        references.append(Reference(target, table, name, start, stop, text, ref, asof))
+        references.append(
+            Reference(
+                target=target,
+                table=table,
+                name=name,
+                start=start,
+                stop=stop,
+                travel=text,
+                ref=ref,
+                asof=asof,
+            )
+        )
     yield from sorted(references, key=lambda reference: reference.start)
 
 

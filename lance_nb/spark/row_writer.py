@@ -150,7 +150,13 @@ class RowWriter:
             check_names(schema.names, own.to_arrow())
         pinned = PinnedVersion.of_snapshot(session, current)
         return cls(
-            pinned, own, options, mode, write_settings.stable_row_ids, config, write_settings.where
+            pinned=pinned,
+            schema=own,
+            options=options,
+            mode=mode,
+            stable_row_ids=write_settings.stable_row_ids,
+            config=config,
+            where=write_settings.where,
         )
 
     @classmethod
@@ -260,7 +266,12 @@ class RowWriter:
         options = WriteOptions(file_version=self.options.file_version)
         finish = CommitRows(replace(self, options=options))
         return Plan(
-            verb, detail, self.pinned, tasks, finish, commits_without_results=self.mode != "append"
+            verb,
+            detail,
+            self.pinned,
+            tasks=tasks,
+            finish=finish,
+            commits_without_results=self.mode != "append",
         )
 
 

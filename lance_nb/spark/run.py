@@ -201,7 +201,7 @@ def run_parts(plans: Sequence[Plan], options: RunOptions) -> LanceDataset:
                 )
             raise
         progress[number] += TaskProgress(
-            len(plan.tasks), 0, plan.size_bytes, 0, sum(map(rows_of, results))
+            len(plan.tasks), 0, plan.size_bytes, total_bytes=0, num_rows=sum(map(rows_of, results))
         )
     watch.phase(DONE)
     return dataset

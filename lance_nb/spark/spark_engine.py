@@ -207,12 +207,12 @@ class SparkEngine:
         """Run the tasks, small ones together; retry each that raised a storage error alone."""
         counter = RowCounter(self._spark)
         groups = group_tasks([task.size_bytes for task in tasks], num_cores(self._spark))
-        outcomes = self._outcomes(tasks, groups, counter, report, stop)
+        outcomes = self._outcomes(tasks, groups, counter, report=report, stop=stop)
         failed = [
             (number,) for number, outcome in outcomes.items() if isinstance(outcome, StorageError)
         ]
         if failed:
-            outcomes |= self._outcomes(tasks, failed, counter, report, stop)
+            outcomes |= self._outcomes(tasks, failed, counter, report=report, stop=stop)
         for outcome in outcomes.values():
             if isinstance(outcome, LanceError):
                 raise outcome
@@ -243,7 +243,12 @@ class SparkEngine:
                 done = partitions.num_done
                 num_done = before + int(ends[done - 1] if done else 0)
                 done_bytes = whole.total_bytes * num_done // len(tasks)
-                report(whole + TaskProgress(num_done, 0, done_bytes, 0, partitions.num_rows))
+                report(
+                    whole
+                    + TaskProgress(
+                        num_done, 0, done_bytes, total_bytes=0, num_rows=partitions.num_rows
+                    )
+                )
 
             packed = pack_groups([[(number, tasks[number]) for number in group] for group in wave])
             numbers = self._spark.range(0, len(wave), 1, numPartitions=len(wave))

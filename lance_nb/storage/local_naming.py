@@ -59,7 +59,7 @@ class WrittenFile:
     def of(cls, folder: OpenFolder, name: str, descriptor: int) -> WrittenFile:
         """Describe an open file in a folder."""
         status = os.fstat(descriptor)
-        return cls(folder, name, status.st_dev, status.st_ino, status.st_size)
+        return cls(folder, name, status.st_dev, inode=status.st_ino, size_bytes=status.st_size)
 
 
 class _Found(Enum):

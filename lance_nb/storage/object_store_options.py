@@ -157,9 +157,9 @@ def translate(scheme: str, options: Mapping[str, Any]) -> Settings:
         collected.service,
         collected.config,
         collected.client,
-        collected.retry,
-        collected.needs_fsspec,
-        collected.profile,
+        retry=collected.retry,
+        needs_fsspec=collected.needs_fsspec,
+        profile=collected.profile,
         only_given=is_true(options.get(ONLY_GIVEN, False)),
     )
 

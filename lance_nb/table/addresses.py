@@ -44,8 +44,8 @@ class Addresses:
             tuple(self.fragments[number] for number in used.tolist()),
             fragment.astype(np.int64),
             self.physical[places],
-            self.position[places],
-            self.deleted[places],
+            position=self.position[places],
+            deleted=self.deleted[places],
         )
 
 
@@ -75,4 +75,6 @@ def addresses_of(selections: Sequence[Selected | Addresses]) -> Addresses:
         )
         parts.append((number, selection.physical, selection.positions, deleted))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return Addresses(tuple(fragments), columns[0], columns[1], columns[2], columns[3])
+    return Addresses(
+        tuple(fragments), columns[0], columns[1], position=columns[2], deleted=columns[3]
+    )

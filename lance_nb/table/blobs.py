@@ -286,7 +286,9 @@ def described_blobs(
             located[owner] = (file, file.location(snapshot.manifest.path))
         file, path = located[owner]
         place = place_of(description, path)
-        opened.append(None if place is None else _open(snapshot, file, path, place, sizes))
+        opened.append(
+            None if place is None else _open(snapshot, file, path, place=place, sizes=sizes)
+        )
     return opened
 
 

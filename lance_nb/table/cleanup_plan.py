@@ -98,7 +98,7 @@ def make_plan(
         if file is not None:
             manifests.append(Candidate(file, False, name.version))
     files = [file for file in survey.files if file.home == folder]
-    other_files = tuple(_others(survey, references, files, removed, rule))
+    other_files = tuple(_others(survey, references, files, removed=removed, rule=rule))
     return CleanupPlan(folder, tuple(names), tuple(manifests), other_files)
 
 

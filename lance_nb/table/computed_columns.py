@@ -100,7 +100,9 @@ def shape_of(
     """
     extra_names = [field.name for field in extras]
     if isinstance(columns, Mapping):
-        shape = _computed_shape(schema, columns, row_columns, (extras, add_extras), payloads)
+        shape = _computed_shape(
+            schema, columns, row_columns, extras=(extras, add_extras), payloads=payloads
+        )
         if payloads:
             fields = [payload_form(schema, field) for field in shape.source.schema]
             shape = replace(shape, handed_in=pa.schema(fields, shape.source.metadata))

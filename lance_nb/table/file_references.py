@@ -144,7 +144,7 @@ class References:
             if isinstance(data, LanceError):
                 line.damaged.append((name, data))
             elif data is not None:
-                self._add(line, reader, name, data, f"{home.uri}/{name.path}")
+                self._add(line, reader, name, data=data, where=f"{home.uri}/{name.path}")
 
     def _add(
         self, line: Line, reader: ManifestFiles, name: ManifestName, data: memoryview, where: str

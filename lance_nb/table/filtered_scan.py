@@ -115,7 +115,7 @@ def windows_of(
             live = None
             if not include_deleted:
                 live = wanted_rows(snapshot, fragment, start, stop)
-            yield Window(fragment, start, stop, first, live)
+            yield Window(fragment, start, stop, first=first, rows=live)
 
 
 def promising(snapshot: Snapshot, windows: Iterable[Window], condition: Filter) -> Iterator[Window]:
@@ -241,7 +241,11 @@ class Selected:
         }
         deleted = None if self.deleted is None else self.deleted[start:stop]
         return Selected(
-            self.fragment, self.physical[start:stop], self.positions[start:stop], columns, deleted
+            self.fragment,
+            self.physical[start:stop],
+            self.positions[start:stop],
+            decoded=columns,
+            deleted=deleted,
         )
 
 
@@ -316,7 +320,7 @@ def _growing(snapshot: Snapshot, windows: Iterable[Window], most: int) -> Iterat
 
 def _part(snapshot: Snapshot, window: Window, start: int, stop: int) -> Window:
     live = None if window.rows is None else wanted_rows(snapshot, window.fragment, start, stop)
-    return Window(window.fragment, start, stop, window.first, live)
+    return Window(window.fragment, start, stop, first=window.first, rows=live)
 
 
 def _ahead(
@@ -339,7 +343,7 @@ def _whole(
 ) -> Selected:
     deleted = deleted_rows(snapshot, window)
     positions = row_positions(snapshot, window)
-    return Selected(window.fragment, window.physical(), positions, decoded, deleted)
+    return Selected(window.fragment, window.physical(), positions, decoded=decoded, deleted=deleted)
 
 
 def _thinned(
@@ -361,8 +365,8 @@ def _thinned(
         window.fragment,
         window.physical(places),
         row_positions(snapshot, window, places),
-        thin,
-        None if deleted is None else deleted[places],
+        decoded=thin,
+        deleted=None if deleted is None else deleted[places],
     )
 
 
@@ -455,7 +459,7 @@ def selected_table(
     if stored is None:
         stored = read_columns(snapshot, projection.columns, rows)
     place = LiveRows(one_range(0, 1), None, rows.physical)
-    row_values = row_columns(snapshot, projection, rows.fragment, place, 0)
+    row_values = row_columns(snapshot, projection, rows.fragment, live=place, first_row=0)
     if ROW_OFFSET in row_values:
         row_values[ROW_OFFSET] = from_integers(rows.positions.astype(np.uint64))
     for name in (ROW_ID,) if projection.addresses_of_deleted else (ROW_ID, ROW_ADDRESS):

@@ -151,7 +151,10 @@ def _in_order(
     first: Fragment, plan: ReadPlan, place: int, column: ColumnOfFiles
 ) -> pa.ChunkedArray:
     """Build a column from its parts, with the rows in the order of the fragments."""
-    parts = [assembled(first, plan, place, part.leaves, part.num_rows) for part in column.parts]
+    parts = [
+        assembled(first, plan, place, parts_by_leaf=part.leaves, num_rows=part.num_rows)
+        for part in column.parts
+    ]
     if len(parts) == 1:
         return parts[0]
     chunks = [

@@ -63,7 +63,7 @@ def read_rows(
                 owners = reader.own_ids(fragment.files[number].fields)
         parts_by_leaf |= _read_leaves(reader, file_leaves, owners, (rows, expected))
     return [
-        assembled(fragment, plan, number, parts_by_leaf, rows.num_rows)
+        assembled(fragment, plan, number, parts_by_leaf=parts_by_leaf, num_rows=rows.num_rows)
         for number in range(len(columns))
     ]
 
@@ -127,7 +127,7 @@ def _made_plan(
             if leaf.field_id in file_of_field:
                 _check_owned(fragment, leaf, owners[leaf.field_id])
                 leaves_by_file.setdefault(file_of_field[leaf.field_id], []).append(leaf)
-    return ReadPlan(columns, files, by_file, leaves, leaves_by_file)
+    return ReadPlan(columns, files, by_file, leaves=leaves, leaves_by_file=leaves_by_file)
 
 
 def _read_leaves(

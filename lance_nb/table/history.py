@@ -137,19 +137,19 @@ class VersionLog:
                 raise
             problem = str(error)
         return VersionInfo(
-            version,
-            summary.timestamp,
-            totals.num_rows if totals.has_row_counts else None,
-            totals.num_deleted_rows if totals.has_row_counts else None,
-            totals.num_fragments,
-            totals.num_data_files,
-            totals.num_deletion_files,
-            totals.size_bytes if totals.has_sizes else None,
-            None if done is None else done.operation,
-            None if done is None else done.message,
-            {} if done is None else done.properties,
-            self._tags(version, tags),
-            problem,
+            version=version,
+            timestamp=summary.timestamp,
+            num_rows=totals.num_rows if totals.has_row_counts else None,
+            num_deleted_rows=totals.num_deleted_rows if totals.has_row_counts else None,
+            num_fragments=totals.num_fragments,
+            num_data_files=totals.num_data_files,
+            num_deletion_files=totals.num_deletion_files,
+            size_bytes=totals.size_bytes if totals.has_sizes else None,
+            operation=None if done is None else done.operation,
+            message=None if done is None else done.message,
+            properties={} if done is None else done.properties,
+            tags=self._tags(version, tags),
+            error=problem,
         )
 
     def _tags(self, version: int, tags: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
@@ -230,7 +230,19 @@ class VersionLog:
 
 
 def _damaged(version: int, tags: tuple[str, ...], error: LanceError) -> VersionInfo:
-    return VersionInfo(version, None, None, None, 0, 0, 0, 0, DAMAGED, tags=tags, error=str(error))
+    return VersionInfo(
+        version=version,
+        timestamp=None,
+        num_rows=None,
+        num_deleted_rows=None,
+        num_fragments=0,
+        num_data_files=0,
+        num_deletion_files=0,
+        size_bytes=0,
+        operation=DAMAGED,
+        tags=tags,
+        error=str(error),
+    )
 
 
 def _without_transaction(summary: ManifestSummary, kept_bytes: int) -> ManifestSummary:

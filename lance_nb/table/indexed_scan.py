@@ -69,7 +69,9 @@ def indexed_selections(
             yield from plain_selections(snapshot, part, projection, most)
             continue
         (fragment,) = fragments
-        for selected in _named_rows(snapshot, fragment, first, answer, projection):
+        for selected in _named_rows(
+            snapshot, fragment, first, answer=answer, projection=projection
+        ):
             passing = selected
             if not answer.is_exact:
                 passing = _passing(snapshot, condition, selected, projection)

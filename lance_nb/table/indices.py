@@ -254,31 +254,31 @@ def _describe(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) 
     first = segments[0]
     names = [snapshot.manifest.schema.path_of(field_id) for field_id in first.fields]
     return IndexDescription(
-        name,
-        index_type(first, path),
-        first.details_url,
-        FrozenList(first.fields),
-        FrozenList(name for name in names if name is not None),
-        int(counts.num_rows[covered].sum()),
-        int(counts.num_rows[~covered].sum()),
-        frozenset(counts.ids[covered].tolist()),
-        int((~covered).sum()),
-        None if None in sizes else sum(size for size in sizes if size is not None),
-        FrozenList(_segment(segment, path) for segment in segments),
-        index_settings(first, path),
+        name=name,
+        index_type=index_type(first, path),
+        type_url=first.details_url,
+        fields=FrozenList(first.fields),
+        field_names=FrozenList(name for name in names if name is not None),
+        num_rows_indexed=int(counts.num_rows[covered].sum()),
+        num_unindexed_rows=int(counts.num_rows[~covered].sum()),
+        fragment_ids=frozenset(counts.ids[covered].tolist()),
+        num_unindexed_fragments=int((~covered).sum()),
+        total_size_bytes=None if None in sizes else sum(size for size in sizes if size is not None),
+        segments=FrozenList(_segment(segment, path) for segment in segments),
+        details=index_settings(first, path),
     )
 
 
 def _segment(segment: IndexMetadata, path: str) -> IndexSegment:
     return IndexSegment(
-        segment.uuid,
-        frozenset(segment.fragment_ids(path) or ()),
-        segment.dataset_version,
-        segment.index_version,
-        segment.created_at,
-        segment.size_bytes,
-        segment.base_id,
-        FrozenList(segment.covering_fields),
+        uuid=segment.uuid,
+        fragment_ids=frozenset(segment.fragment_ids(path) or ()),
+        dataset_version_at_last_update=segment.dataset_version,
+        index_version=segment.index_version,
+        created_at=segment.created_at,
+        size_bytes=segment.size_bytes,
+        base_id=segment.base_id,
+        covering_fields=FrozenList(segment.covering_fields),
     )
 
 

@@ -135,16 +135,16 @@ def nearest_query(
         )
     lower, upper = query.get("distance_range") or (None, None)
     return NearestQuery(
-        column,
-        queries,
-        k,
-        metric,
-        is_batch,
-        lower,
-        upper,
-        metric if query.get("metric") else None,
-        query.get("use_index") is not False,
-        _probing(query),
+        column=column,
+        queries=queries,
+        k=k,
+        metric=metric,
+        is_batch=is_batch,
+        lower=lower,
+        upper=upper,
+        asked_metric=metric if query.get("metric") else None,
+        use_index=query.get("use_index") is not False,
+        probing=_probing(query),
     )
 
 
@@ -227,7 +227,11 @@ def find_nearest(snapshot: Snapshot, choice: RowChoice, query: NearestQuery) -> 
         vectors = read_columns(snapshot, projection.columns, selected)[0]
         matrix, valid = matrix_of(vectors)
         bare = Selected(
-            selected.fragment, selected.physical, selected.positions, {}, selected.deleted
+            selected.fragment,
+            selected.physical,
+            selected.positions,
+            decoded={},
+            deleted=selected.deleted,
         )
         rows = addresses_of([bare])
         for number, vector in enumerate(query.queries):

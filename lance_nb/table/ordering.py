@@ -107,7 +107,13 @@ def sorted_rows(
     held = 0
     for selected in select_rows(snapshot, choice, keys):
         best.append(
-            Selected(selected.fragment, selected.physical, selected.positions, {}, selected.deleted)
+            Selected(
+                selected.fragment,
+                selected.physical,
+                selected.positions,
+                decoded={},
+                deleted=selected.deleted,
+            )
         )
         waiting.append(sort_keys(selected_table(snapshot, keys, selected), orderings))
         held += selected.num_rows
@@ -179,7 +185,9 @@ def fetch_rows(snapshot: Snapshot, projection: Projection, rows: Addresses) -> p
         mine = order[start:stop]
         fragment = rows.fragments[int(rows.fragment[mine[0]])]
         deleted = rows.deleted[mine] if rows.deleted[mine].any() else None
-        window = Selected(fragment, rows.physical[mine], rows.position[mine], {}, deleted)
+        window = Selected(
+            fragment, rows.physical[mine], rows.position[mine], decoded={}, deleted=deleted
+        )
         tables.append(selected_table(snapshot, projection, window))
     places = np.empty(order.size, np.int64)
     places[order] = np.arange(order.size)

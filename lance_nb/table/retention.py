@@ -82,7 +82,11 @@ class RetentionPolicy:
                 raise CleanupError("versions is a list of version numbers")
         chosen = None if versions is None else frozenset(versions)
         return cls(
-            older_than, retain_versions, chosen, delete_unverified, error_if_tagged_old_versions
+            older_than,
+            retain_versions,
+            chosen,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
 
 

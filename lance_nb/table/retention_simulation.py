@@ -207,7 +207,13 @@ class RetentionSimulator:
             surveyed = self._account.survey.lines.get(folder)
             branch = None if surveyed is None else surveyed.branch
             keepers += [(branch, int(number)) for number in staying[::-1][:MAX_KEEPERS]]
-        return FileFate(file.path, file.size_bytes, not count, tuple(keepers[:MAX_KEEPERS]), count)
+        return FileFate(
+            file.path,
+            file.size_bytes,
+            not count,
+            keepers=tuple(keepers[:MAX_KEEPERS]),
+            num_keepers=count,
+        )
 
 
 def _nanoseconds(committed_ns: int | None, file: StoredFile | None) -> int:

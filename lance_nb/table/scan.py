@@ -82,13 +82,13 @@ def read_tasks(
         return read_task(snapshot, projection, tasks[0])
     live = [wanted_rows(snapshot, task.fragment, task.start, task.stop) for task in tasks]
     fragments = [task.fragment for task in tasks]
-    stored = read_live_group(snapshot, projection.columns, fragments, live, once)
+    stored = read_live_group(snapshot, projection.columns, fragments, live=live, once=once)
     if stored is None:
         return pa.concat_tables([read_task(snapshot, projection, task) for task in tasks])
     rows: dict[str, pa.ChunkedArray] = {}
     if projection.row_columns:
         parts = [
-            row_columns(snapshot, projection, task.fragment, own, task.first_row)
+            row_columns(snapshot, projection, task.fragment, live=own, first_row=task.first_row)
             for task, own in zip(tasks, live, strict=True)
         ]
         rows = {name: pa.chunked_array([part[name] for part in parts]) for name in parts[0]}
@@ -147,7 +147,7 @@ def scan_batches(
     if size <= 0:
         raise InvalidInputError(f"batch_size must be positive, got {batch_rows}")
     for table, sizes in scan_windows(
-        snapshot, projection, tasks, size, min(size, FIRST_GROUP_ROWS)
+        snapshot, projection, tasks, batch_rows=size, first_rows=min(size, FIRST_GROUP_ROWS)
     ):
         start = 0
         for num_rows in sizes:
@@ -175,7 +175,7 @@ def scan_windows(
     """
     most_bytes = ONCE_BYTES if once else GROUP_BYTES
     row_bytes = projection.row_bytes
-    for group in grouped(snapshot, tasks, row_bytes, first_rows, most_bytes):
+    for group in grouped(snapshot, tasks, row_bytes, first_rows=first_rows, most_bytes=most_bytes):
         if len(group) > 1:
             sizes = [task.num_rows for task in group]
             yield read_tasks(snapshot, projection, group, once), sizes
@@ -220,7 +220,7 @@ def read_task(snapshot: Snapshot, projection: Projection, task: FragmentTask) ->
     live = wanted_rows(snapshot, fragment, task.start, task.stop)
     stored = read_rows(snapshot, fragment, projection.columns, live.rows)
     stored = live.filter(stored)
-    rows = row_columns(snapshot, projection, fragment, live, task.first_row)
+    rows = row_columns(snapshot, projection, fragment, live=live, first_row=task.first_row)
     return result_table(projection, stored, rows, task.num_rows)
 
 

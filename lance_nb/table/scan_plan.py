@@ -302,11 +302,15 @@ class ScanPlan:
         elif self.orderings:
             from lance_nb.table.ordering import fetch_rows, slices, sorted_rows
 
-            rows = sorted_rows(self.snapshot, self._choice, self.orderings, limit, offset)
+            rows = sorted_rows(
+                self.snapshot, self._choice, self.orderings, limit=limit, offset=offset
+            )
             for part in slices(rows, slice_rows or max(rows.num_rows, 1)):
                 yield shape.table(fetch_rows(self.snapshot, self.source, part))
         else:
-            for selected in select_rows(self.snapshot, self._choice, self.source, limit, offset):
+            for selected in select_rows(
+                self.snapshot, self._choice, self.source, limit=limit, offset=offset
+            ):
                 yield shape.table(selected_table(self.snapshot, self.source, selected))
 
     def _neighbours(self, query: NearestQuery) -> Neighbours:
@@ -444,7 +448,16 @@ def plan_scan(
     if query is not None and not query.use_index:
         vectors = None
     return ScanPlan(
-        snapshot, options, shape.source, shape, condition, orderings, query, search, vectors, text
+        snapshot=snapshot,
+        options=options,
+        source=shape.source,
+        shape=shape,
+        filter=condition,
+        orderings=orderings,
+        nearest=query,
+        search=search,
+        vectors=vectors,
+        text=text,
     )
 
 

@@ -200,7 +200,7 @@ class SpaceAccount:
         spans = {folder: line.spans() for folder, line in references.lines.items()}
         has_branches = len(survey.lines) > 1
         marks = {folder: newest_marks(survey, folder) for folder in survey.lines if has_branches}
-        return cls(survey, references, now, sizes, spans, marks)
+        return cls(survey, references, now, sizes=sizes, spans=spans, marks=marks)
 
     def merged_versions(self, survey: Survey, branch: str | None) -> frozenset[int]:
         """Return the versions of a branch from which the merges into branches of a survey start."""
@@ -220,7 +220,7 @@ class SpaceAccount:
         line = survey.lines[folder]
         names = [] if policy is None else self._removable(survey, line, policy)
         rule = Rule(self.now, what_if.delete_unverified)
-        plan = make_plan(survey, self.references, folder, names, rule, also_gone=removed)
+        plan = make_plan(survey, self.references, folder, names=names, rule=rule, also_gone=removed)
         records = {*map(tag_path, what_if.tags), *map(branch_path, what_if.branches)}
         dropped = [
             file for file in self.survey.files if file.home in removed or file.path in records
@@ -257,7 +257,7 @@ class SpaceAccount:
             self.merged_versions(survey, line.branch),
         )
         newest = line.numbers[-1] if line.names else 0
-        return removable(policy, line.names, newest, age, protection)
+        return removable(policy, line.names, newest, age=age, protection=protection)
 
     def held(self, chosen: dict[str, Mask]) -> Mask:
         """Tell which identities the chosen versions (folder -> one item per version) refer to."""

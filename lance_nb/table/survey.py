@@ -173,7 +173,15 @@ def take_survey(root: Store, *, tolerant: bool = False) -> Survey:
             listed[file.home].append(file.path.rpartition("/")[2])
     lines = {folder: line_of(root, folder, listed[folder], unusable) for folder in folders}
     manifests = {file.path: file for file in files if file.kind == MANIFEST}
-    return Survey(root, files, lines, tags, branches, manifests, tuple(unusable or ()))
+    return Survey(
+        root=root,
+        files=files,
+        lines=lines,
+        tags=tags,
+        branches=branches,
+        manifests=manifests,
+        unusable=tuple(unusable or ()),
+    )
 
 
 def refs_of(
@@ -185,9 +193,11 @@ def refs_of(
     """
     branches = {
         name: _normal_branch(ref)
-        for name, ref in _read_all(root, refs.branch_names, refs.read_branch, "branch", unusable)
+        for name, ref in _read_all(
+            root, refs.branch_names, refs.read_branch, kind="branch", unusable=unusable
+        )
     }
-    tags = _read_all(root, refs.tag_names, refs.read_tag, "tag", unusable)
+    tags = _read_all(root, refs.tag_names, refs.read_tag, kind="tag", unusable=unusable)
     return branches, {name: _normal(tag) for name, tag in tags}
 
 
@@ -324,7 +334,16 @@ def classified(listing: Listing, homes: Iterable[str]) -> list[StoredFile]:
         kind, identity = _kind_of(inside)
         if foreign and entry.name.startswith(foreign):
             kind, identity = OTHER, None
-        files.append(StoredFile(entry.name, entry.size_bytes, entry.modified, home, kind, identity))
+        files.append(
+            StoredFile(
+                entry.name,
+                entry.size_bytes,
+                entry.modified,
+                home=home,
+                kind=kind,
+                identity=identity,
+            )
+        )
     return files
 
 

@@ -81,7 +81,9 @@ def _take_fragment(
             physical = physical_rows(vector, positions)
     rows = ranges_of(physical)
     stored = read_rows(snapshot, fragment, projection.columns, rows)
-    row_arrays = row_columns(snapshot, projection, fragment, LiveRows(rows, None, physical), 0)
+    row_arrays = row_columns(
+        snapshot, projection, fragment, live=LiveRows(rows, None, physical), first_row=0
+    )
     if ROW_OFFSET in row_arrays:
         row_arrays[ROW_OFFSET] = from_integers((positions + begin).astype(np.uint64))
     return result_table(projection, stored, row_arrays, int(physical.size))

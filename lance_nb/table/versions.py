@@ -110,7 +110,7 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
     manifest = cached_manifest(where, tail, size)
     if manifest is not None:
         if e_tag is not None:
-            cache_manifest(where, tail, size, manifest, e_tag)
+            cache_manifest(where, tail, size, manifest=manifest, e_tag=e_tag)
         return _checked(manifest, name.version)
     parsed = parse_manifest_tail(tail, size, where)
     for _ in range(2):  # the message may ask for what stands before it
@@ -119,7 +119,7 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
             parsed = parse_manifest_tail(tail, size, where)
     if isinstance(parsed, int):
         raise CorruptFileError(where, None, f"{parsed} bytes", f"{size} bytes")
-    cache_manifest(where, tail, size, _checked(parsed, name.version), e_tag)
+    cache_manifest(where, tail, size, manifest=_checked(parsed, name.version), e_tag=e_tag)
     return parsed
 
 

@@ -266,8 +266,8 @@ class _Commit:
             current.manifest,
             current.indices,
             self._source.snapshotted,
-            lambda fragment: read_deletion_file(locations, fragment),
-            lambda fragment_id, read_version, vector: write_deletion_file(
+            read_deletions=lambda fragment: read_deletion_file(locations, fragment),
+            write_deletions=lambda fragment_id, read_version, vector: write_deletion_file(
                 self._place.home,
                 fragment_id,
                 read_version,
@@ -276,7 +276,7 @@ class _Commit:
                 file_type=DeletionFileType.BITMAP,
                 checksums=wants_checksums(current.manifest.config),
             ),
-            self._options.affected_rows,
+            affected_rows=self._options.affected_rows,
         )
 
     # --- the new version --------------------------------------------------------------------------
@@ -287,8 +287,8 @@ class _Commit:
             None if current is None else current.manifest,
             () if current is None else current.indices,
             load,
-            self._options.environment.clock(),
-            self._options.build,
+            timestamp_ns=self._options.environment.clock(),
+            options=self._options.build,
             open_snapshot=self._place.snapshot,
         )
         is_by_hand = self._options.is_by_hand
@@ -401,8 +401,8 @@ def commit_detached(
             current.manifest,
             current.indices,
             source.snapshotted,
-            options.environment.clock(),
-            replace(options.build, detached_version=number),
+            timestamp_ns=options.environment.clock(),
+            options=replace(options.build, detached_version=number),
             open_snapshot=place.snapshot,
         )
         built = build(transaction, context, is_by_hand=options.is_by_hand)

@@ -151,7 +151,9 @@ class CommitForecast:
         judged = theirs
         if isinstance(theirs, Rewrite) and isinstance(ours, Rewrite):
             judged = with_reuse_index(theirs, version, load)
-        do_both_insert = both_insert(ours, self._transaction.read_version, theirs, version, load)
+        do_both_insert = both_insert(
+            ours, self._transaction.read_version, theirs, version=version, load=load
+        )
         circumstances = Circumstances(self._affected is not None, do_both_insert)
         return Encounter(version, theirs, check(ours, judged, circumstances))
 
@@ -259,9 +261,9 @@ class CommitForecast:
             current.manifest,
             current.indices,
             self._source.snapshotted,
-            lambda fragment: self._deleted(head.version, fragment),
-            pending.add,
-            self._affected,
+            read_deletions=lambda fragment: self._deleted(head.version, fragment),
+            write_deletions=pending.add,
+            affected_rows=self._affected,
         )
         theirs = [
             (encounter.version, self._source.transaction(encounter.version))

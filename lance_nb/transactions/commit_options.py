@@ -63,7 +63,16 @@ class CommitPlace:
         """Return the place of a branch in the store that holds the dataset."""
         home = branch_store(root, branch)
         slots = slots_of(home)
-        return cls(root, home, branch, slots, allow_bases, storage_options, commit_lock, checks)
+        return cls(
+            root=root,
+            home=home,
+            branch=branch,
+            slots=slots,
+            allow_bases=allow_bases,
+            storage_options=storage_options,
+            commit_lock=commit_lock,
+            checks=checks,
+        )
 
     def snapshot(self, manifest: Manifest) -> Snapshot:
         """Return a version of this branch, ready to be read."""
@@ -75,8 +84,8 @@ class CommitPlace:
             self.root,
             self.home,
             manifest.base_paths,
-            self.allow_bases,
-            self.storage_options,
+            allowed=self.allow_bases,
+            options=self.storage_options,
             checks=self.checks,
         )
 

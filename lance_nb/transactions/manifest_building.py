@@ -352,7 +352,9 @@ class Draft:
             raw=b"",
         )
         fresh = tuple(self._fresh.values())
-        return Built(manifest, tuple(self.indices), fresh, self._only_appended, writers)
+        return Built(
+            manifest, tuple(self.indices), fresh, only_appended=self._only_appended, writers=writers
+        )
 
 
 def check_changeable(current: Manifest) -> None:

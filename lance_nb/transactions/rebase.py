@@ -160,7 +160,11 @@ def _circumstances(
     return Circumstances(
         knows_rows=ctx.affected_rows is not None,
         both_insert=both_insert(
-            transaction.operation, transaction.read_version, theirs, version, ctx.load_version
+            transaction.operation,
+            transaction.read_version,
+            theirs,
+            version=version,
+            load=ctx.load_version,
         ),
     )
 

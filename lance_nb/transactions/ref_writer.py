@@ -70,7 +70,7 @@ def create_record(root: Store, path: str, data: bytes, subject: str) -> None:
         pass
     except StorageError as error:
         problem = _unclear(error, subject, "created")
-    record = _read_record(root, path, subject, "created", problem)
+    record = _read_record(root, path, subject, done="created", problem=problem)
     if record is None:
         raise _unknown(subject, "created", problem) from problem
     if record != data:
@@ -85,13 +85,13 @@ def replace_record(root: Store, path: str, expected: bytes, data: bytes, subject
     has been deleted, StorageError when it certainly was not changed, CommitStateUnknownError.
     """
     if not isinstance(root, Replacing):
-        replaced = _replace_in_steps(root, path, expected, data, subject)
+        replaced = _replace_in_steps(root, path, expected, data=data, subject=subject)
     else:
         try:
             replaced = root.replace(path, expected, data)
         except StorageError as error:
             problem = _unclear(error, subject, "changed")
-            replaced = _is_now(root, path, data, subject, problem)
+            replaced = _is_now(root, path, data, subject=subject, problem=problem)
     if not replaced:
         raise RefConflictError(
             f"{subject} was changed by another process at the same time: read it again, then "
@@ -107,12 +107,12 @@ def _replace_in_steps(root: Store, path: str, expected: bytes, data: bytes, subj
         root.write(path, data)
     except StorageError as error:
         problem = _unclear(error, subject, "changed")
-    return _is_now(root, path, data, subject, problem)
+    return _is_now(root, path, data, subject=subject, problem=problem)
 
 
 def _is_now(root: Store, path: str, data: bytes, subject: str, problem: LanceError | None) -> bool:
     """Return whether a record that was written is there, and not somebody else's in its place."""
-    record = _read_record(root, path, subject, "changed", problem)
+    record = _read_record(root, path, subject, done="changed", problem=problem)
     if record == data:
         if problem is not None:
             sync_record(root, path, subject, "written")
@@ -135,7 +135,7 @@ def delete_record(root: Store, path: str, subject: str) -> bool:
         root.delete(path)
     except StorageError as error:
         problem = _unclear(error, subject, "deleted")
-        if _read_record(root, path, subject, "deleted", problem) is not None:
+        if _read_record(root, path, subject, done="deleted", problem=problem) is not None:
             raise _unknown(subject, "deleted", problem) from error
     sync_record(root, path, subject, "deleted")
     return True
@@ -205,7 +205,14 @@ class TagWriter:
             raise RefConflictError(f"tag {name!r} already exists")
         version, size_bytes = locate(self.place_of(target.branch), target.version, target.tag or "")
         now = self.environment.clock()
-        tag = Tag(version, target.branch, now, now, size_bytes, check_metadata(metadata or {}))
+        tag = Tag(
+            version,
+            target.branch,
+            now,
+            updated_at_ns=now,
+            manifest_size_bytes=size_bytes,
+            metadata=check_metadata(metadata or {}),
+        )
         create_record(self.root, path, tag.to_bytes(), f"tag {name!r}")
         return tag
 
@@ -259,7 +266,9 @@ class TagWriter:
 
     def _replace(self, name: str, raw: bytes, tag: Tag) -> None:
         try:
-            replace_record(self.root, tag_path(name), raw, tag.to_bytes(), f"tag {name!r}")
+            replace_record(
+                self.root, tag_path(name), raw, data=tag.to_bytes(), subject=f"tag {name!r}"
+            )
         except ObjectNotFoundError as error:
             raise RefNotFoundError("tag", name, tuple(refs.tag_names(self.root))) from error
 

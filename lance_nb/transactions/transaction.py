@@ -101,9 +101,9 @@ class Transaction:
             message.read_version,
             operation,
             message.uuid,
-            dict(message.transaction_properties),
-            message.tag,
-            unknown_bytes(message),
+            transaction_properties=dict(message.transaction_properties),
+            tag=message.tag,
+            unknown=unknown_bytes(message),
         )
 
     def to_bytes(self) -> bytes:

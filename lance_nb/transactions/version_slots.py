@@ -238,11 +238,11 @@ def claim_under_lock(
     Raises as ``claim`` does.
     """
     if lock is None:
-        return claim(slots, name, data, uuid, environment)
+        return claim(slots, name, data, uuid=uuid, environment=environment)
     ours = False
     try:
         with lock(name.version):
-            ours = claim(LockedSlots(slots), name, data, uuid, environment)
+            ours = claim(LockedSlots(slots), name, data, uuid=uuid, environment=environment)
             if not ours:
                 raise CommitConflictError(f"version {name.version} is somebody else's")
     except CommitConflictError:

@@ -277,8 +277,8 @@ class BranchWriter:
             target.branch,
             version,
             (*self._identifier(target.branch), (version, uuid.replace("-", ""))),
-            self.environment.clock() // _NS,
-            size_bytes,
+            create_at=self.environment.clock() // _NS,
+            manifest_size_bytes=size_bytes,
         )
         is_interrupted = True
         try:
@@ -350,7 +350,7 @@ class BranchWriter:
             raw = bytes(self.root.read(path))
             old = Branch.from_bytes(raw, f"{self.root.uri}/{path}")
             branch = replace(old, metadata=check_metadata(metadata))
-            replace_record(self.root, path, raw, branch.to_bytes(), f"branch {name!r}")
+            replace_record(self.root, path, raw, data=branch.to_bytes(), subject=f"branch {name!r}")
         except ObjectNotFoundError as error:
             raise self._missing(name) from error
         return branch
@@ -408,9 +408,9 @@ class BranchWriter:
             name,
             Target(record.parent_branch, record.parent_version),
             tuple(sorted(version.version for version in versions)),
-            len(files),
-            sum(file.size_bytes for file in files),
-            users_of(self.root, self.place_of, name, progress) if users else BranchUsers(),
+            num_files=len(files),
+            size_bytes=sum(file.size_bytes for file in files),
+            users=users_of(self.root, self.place_of, name, progress) if users else BranchUsers(),
         )
 
     # --- creating ---------------------------------------------------------------------------------

@@ -256,13 +256,13 @@ def stats_of(deleted: Iterable[Candidate], num_failed: int = 0) -> CleanupStats:
         kinds[candidate.file.kind] += 1
         size_bytes += candidate.file.size_bytes
     return CleanupStats(
-        size_bytes,
-        kinds[MANIFEST],
-        kinds[DATA],
-        kinds[TRANSACTION],
-        kinds[INDEX],
-        kinds[DELETION],
-        num_failed,
+        bytes_removed=size_bytes,
+        old_versions=kinds[MANIFEST],
+        data_files_removed=kinds[DATA],
+        transaction_files_removed=kinds[TRANSACTION],
+        index_files_removed=kinds[INDEX],
+        deletion_files_removed=kinds[DELETION],
+        failed_deletes=num_failed,
     )
 
 
@@ -296,9 +296,9 @@ def explanation_of(
                 candidate.file.path,
                 candidate.file.kind,
                 candidate.unverified,
-                candidate.file.size_bytes,
-                candidate.version,
-                candidate.reason,
+                size_bytes=candidate.file.size_bytes,
+                version=candidate.version,
+                reason=candidate.reason,
             )
             for candidate in listed
         ],
@@ -366,7 +366,7 @@ class Cleanup:
         survey = take_survey(self._root)
         names = self._choose(survey)
         references = self._read(survey, names, names)
-        plan = make_plan(survey, references, self._folder, names, self._rule)
+        plan = make_plan(survey, references, self._folder, names=names, rule=self._rule)
         return plan, survey, references
 
     def pinned(self, plan: CleanupPlan) -> PinnedCleanup:
@@ -396,7 +396,7 @@ class Cleanup:
         if recent and self._has_recent_unreferenced_files(survey, references):
             self._steps.expect(len(recent))
             references.read(self._store(survey), self._folder, recent, self._steps.step)
-        plan = make_plan(survey, references, self._folder, names, self._rule)
+        plan = make_plan(survey, references, self._folder, names=names, rule=self._rule)
         return self._sweep(survey, references, plan)
 
     def _choose(self, survey: Survey) -> list[ManifestName]:
@@ -407,8 +407,8 @@ class Cleanup:
             self._policy,
             line.names,
             self._current,
-            self._age(survey),
-            self._protection(survey, line),
+            age=self._age(survey),
+            protection=self._protection(survey, line),
         )
 
     def _protection(self, survey: Survey, line: LineOfVersions) -> Protection:
@@ -478,7 +478,7 @@ class Cleanup:
             sync_folder(self._store(survey), VERSIONS)
         again = self._look_at_versions(survey, references, plan)
         other_candidates = make_plan(
-            survey, references, self._folder, again.names, self._rule
+            survey, references, self._folder, names=again.names, rule=self._rule
         ).other_files
         planned = {candidate.file.path for candidate in plan.other_files}
         done += self._delete(
@@ -507,7 +507,7 @@ class Cleanup:
             return plan
         referenced = [name for name in plan.names if name.version in stay]
         references.read(self._store(survey), self._folder, referenced)
-        return make_plan(survey, references, self._folder, names, self._rule)
+        return make_plan(survey, references, self._folder, names=names, rule=self._rule)
 
     def _look_at_versions(
         self, survey: Survey, references: References, plan: CleanupPlan
@@ -631,7 +631,9 @@ def clean(
     session: Session, snapshot: Snapshot, policy: RetentionPolicy, options: CleanupOptions
 ) -> CleanupStats:
     """Delete what the policy lets go."""
-    return _cleanup(session, snapshot.branch, snapshot.version, policy, options).run()
+    return _cleanup(
+        session, snapshot.branch, snapshot.version, policy=policy, options=options
+    ).run()
 
 
 def clean_after(session: Session, snapshot: Snapshot, read_version: int) -> None:
@@ -644,7 +646,9 @@ def clean_after(session: Session, snapshot: Snapshot, read_version: int) -> None
         policy = auto_cleanup_policy(snapshot.version, snapshot.manifest.config)
         if policy is not None:
             first_kept = min(read_version or snapshot.version, snapshot.version)
-            _cleanup(session, snapshot.branch, first_kept, policy, CleanupOptions()).run()
+            _cleanup(
+                session, snapshot.branch, first_kept, policy=policy, options=CleanupOptions()
+            ).run()
     except LanceError as error:
         _log.warning(
             "version %d of %s was committed, but the automatic cleanup that its configuration "
@@ -665,7 +669,7 @@ def explain(
     include_files: bool = True,
 ) -> CleanupExplanation:
     """Say what ``clean`` would delete, listing at most ``max_files`` files (None: all)."""
-    cleanup = _cleanup(session, snapshot.branch, snapshot.version, policy, options)
+    cleanup = _cleanup(session, snapshot.branch, snapshot.version, policy=policy, options=options)
     plan, survey = cleanup.explain()
     return explanation_of(
         plan,
@@ -688,7 +692,7 @@ def _cleanup(
     folder = "" if branch is None else branch_root(branch)
     tags = TagWriter(session.root, session.place)
     options = replace(options, afterwards=partial(prune_pins, tags))
-    return Cleanup(session.root, folder, version, policy, options)
+    return Cleanup(session.root, folder, version, policy=policy, options=options)
 
 
 _TREE = "tree/"

@@ -238,7 +238,7 @@ def deep_clone(
 ) -> tuple[Session, Snapshot]:
     """Copy a version with all its files."""
     source, version, place, clone_session = clone_places(session, target, uri, options)
-    committed = copy_version(source, version, place, CommitOptions(), progress)
+    committed = copy_version(source, version, place, options=CommitOptions(), progress=progress)
     inherit_blobs(clone_session.root.uri, session.root.uri)
     return clone_session, clone_session.snapshot(committed.manifest, None)
 

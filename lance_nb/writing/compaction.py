@@ -559,15 +559,15 @@ def with_record(
     old = next((index for index in indices if index.name == REUSE_INDEX), None)
     details = with_entry(b"" if old is None else inline_details(old), version, moved)
     return IndexMetadata(
-        uuid,
-        REUSE_INDEX,
-        (),
-        version,
-        coverage(new_fragment_ids(details)),
-        DETAILS_URL,
-        details,
-        0,
-        created_at_ms,
+        uuid=uuid,
+        name=REUSE_INDEX,
+        fields=(),
+        dataset_version=version,
+        fragment_bitmap=coverage(new_fragment_ids(details)),
+        details_url=DETAILS_URL,
+        details=details,
+        index_version=0,
+        created_at_ms=created_at_ms,
     )
 
 
@@ -620,7 +620,7 @@ def execute(
             )
     counter = ProgressCounter(task.num_rows, progress)
     version = file_version_of(added_version(snapshot.manifest, options.data_storage_version))
-    return run_task(snapshot, task, options, version, counter.add)
+    return run_task(snapshot, task, options, file_version=version, progress=counter.add)
 
 
 def compact(
@@ -640,7 +640,7 @@ def compact(
             if not results:
                 return base, CompactionMetrics()
             files.add(_files(results))
-            return commit(session, base.branch, results, options, files.offer)
+            return commit(session, base.branch, results, options=options, offered=files.offer)
 
     return replanned(session, snapshot, attempt)
 
@@ -657,7 +657,9 @@ def run(
     results: list[Rewritten] = []
     with UncommittedFiles(snapshot.locations.home) as files:
         for task in tasks:
-            results.append(run_task(snapshot, task, options, version, counter.add))
+            results.append(
+                run_task(snapshot, task, options, file_version=version, progress=counter.add)
+            )
             files.add(_files(results[-1:]))
     return results
 
@@ -700,7 +702,9 @@ def commit(
         offered()
         try:
             staged = StagedWrite(base.version, operation)
-            snapshot = commit_staged(session, branch, staged, commit_options, properties)
+            snapshot = commit_staged(
+                session, branch, staged, options=commit_options, properties=properties
+            )
         except RetryableCommitConflictError as error:
             conflict, base = error, session.load(Target(branch, None))
             continue

@@ -229,10 +229,19 @@ def _rewritten(
     may_be_columns = alone and not is_small and len(part.fields) < len(schema.fields)
     if may_be_columns and columns_are_cheaper(snapshot, counted, part):
         return rewrite_columns(
-            snapshot, part, fragment_rows, values.window(fragment_rows, progress), options
+            snapshot,
+            part,
+            fragment_rows,
+            values=values.window(fragment_rows, progress),
+            options=options,
         )
     return rewrite_given(
-        snapshot, part.names, fragment_rows, values.of_rows, options, progress=progress
+        snapshot,
+        part.names,
+        fragment_rows,
+        values=values.of_rows,
+        options=options,
+        progress=progress,
     )
 
 
@@ -326,7 +335,9 @@ def carried_over(
                     carried[names[name]] = value
                 elif not is_same_value(value, theirs):
                     old = before.column(name)[position]
-                    conflicts.append(CellConflict(new_ids[row], name, old, value, theirs))
+                    conflicts.append(
+                        CellConflict(new_ids[row], name, old, ours=value, theirs=theirs)
+                    )
             if carried:
                 cells[new_ids[row]] = carried
     deleted = {row: new_ids[row] for row in rows if row in new_ids and row in edits.deleted}
@@ -425,8 +436,8 @@ def _rewritten_rows(
         return {}
     key = primary_key(base.manifest.schema)
     if key and key == primary_key(newest.manifest.schema):
-        return _rows_of_same_key(base, newest, rows, key, written)
-    return _rows_of_same_values(base, newest, rows, edits, written)
+        return _rows_of_same_key(base, newest, rows, key=key, written=written)
+    return _rows_of_same_values(base, newest, rows, edits=edits, written=written)
 
 
 def _written_positions(base: Snapshot, newest: Snapshot) -> Ints:
@@ -475,8 +486,10 @@ def _rows_of_same_values(
     if anchor is None or max(replaced.size, written.size) > REPLACED_MAX:
         return {}
     anchors = _values(base, rows, [anchor]).column(anchor).combine_chunks()
-    old_rows = _rows_with(base, replaced, anchor, anchors, list(shared))
-    new_rows = _rows_with(newest, written, shared[anchor], anchors, list(shared.values()))
+    old_rows = _rows_with(base, replaced, anchor, anchors=anchors, names=list(shared))
+    new_rows = _rows_with(
+        newest, written, shared[anchor], anchors=anchors, names=list(shared.values())
+    )
     if max(len(old_rows), len(new_rows)) > _ALIKE_MAX:
         return {}
     followed: dict[int, int] = {}

@@ -124,7 +124,7 @@ def describe_file(snapshot: Snapshot, name: str, base_id: int | None) -> DataFil
     Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError, NotSupportedError.
     """
     reader, part = _opened(snapshot, name, base_id)
-    return data_file(reader, part, name, base_id, reader.size_bytes)
+    return data_file(reader, part, name, base_id=base_id, size_bytes=reader.size_bytes)
 
 
 def _opened(snapshot: Snapshot, name: str, base_id: int | None) -> tuple[FileReader, Schema]:
@@ -234,7 +234,9 @@ def _extended(
 ) -> tuple[Fragment, LanceSchema]:
     schema, part = extend_schema(snapshot.manifest, values.schema)
     home = snapshot.locations.home
-    changed = write_columns(home, fragment, part, values.batches(fragment), options_of(snapshot))
+    changed = write_columns(
+        home, fragment, part, batches=values.batches(fragment), options=options_of(snapshot)
+    )
     return changed, LanceSchema(schema)
 
 
@@ -268,7 +270,7 @@ def update_columns(
     ]
     table = pa.Table.from_arrays(arrays, schema=old.schema)
     home, options = snapshot.locations.home, copying(options_of(snapshot), copies)
-    changed = write_columns(home, fragment, part, table.to_batches(), options)
+    changed = write_columns(home, fragment, part, batches=table.to_batches(), options=options)
     ids = [field.id for top in part.fields for field in top.walk()]
     touched = DeletionVector.from_mask(is_matched).to_bytes(DeletionFileType.BITMAP)
     return changed, ids, touched

@@ -174,7 +174,7 @@ def check(
         if index.name == index_name and (index.fields != (indexed.id,) or not replace):
             hint = "another name" if index.fields != (indexed.id,) else "replace=True"
             raise InvalidInputError(f"index {index_name!r} already exists: pass {hint}")
-    return IndexRequest(column, indexed.id, index_name, kind, dict(checked))
+    return IndexRequest(column, indexed.id, index_name, kind=kind, parameters=dict(checked))
 
 
 def _stored(column: pa.Field) -> pa.Field:
@@ -211,7 +211,11 @@ def write_segment(
     environment = Environment()
     _, builder = builder_named(request.kind)
     rows = SegmentRows(
-        snapshot, request.column, fragments, builder.row_column, BuildProgress(progress)
+        snapshot,
+        request.column,
+        fragments,
+        row_column=builder.row_column,
+        progress=BuildProgress(progress),
     )
     with SegmentFiles(snapshot, uuid or environment.new_uuid()) as files:
         details = builder.write(rows, files, request.parameters, existing)
@@ -219,15 +223,15 @@ def write_segment(
             snapshot.locations.home, (file_sum for file in files.written for file_sum in file.sums)
         )
     index = IndexMetadata(
-        files.uuid,
-        request.name,
-        (request.field_id,),
-        snapshot.version,
-        BitMap([fragment.id for fragment in fragments]).serialize(),
-        builder.details_url,
-        details.details,
-        details.index_version,
-        environment.clock() // _NANOSECONDS,
+        uuid=files.uuid,
+        name=request.name,
+        fields=(request.field_id,),
+        dataset_version=snapshot.version,
+        fragment_bitmap=BitMap([fragment.id for fragment in fragments]).serialize(),
+        details_url=builder.details_url,
+        details=details.details,
+        index_version=details.index_version,
+        created_at_ms=environment.clock() // _NANOSECONDS,
         files=tuple(
             IndexFile(file.path.rpartition("/")[2], file.size_bytes) for file in files.written
         ),
@@ -249,8 +253,8 @@ def trained(
         snapshot,
         request.column,
         snapshot.manifest.fragments,
-        builder.row_column,
-        BuildProgress(progress),
+        row_column=builder.row_column,
+        progress=BuildProgress(progress),
     )
     return replace(request, parameters=dict(builder.train(rows, request.parameters)))
 
@@ -490,7 +494,7 @@ def _request_like(base: Snapshot, segment: IndexMetadata) -> IndexRequest:
     if field is None or field.id not in {field.id for field in schema.fields}:
         raise NotSupportedError(f"index {segment.name!r} is not on one top-level column")
     parameters = dict(builder.parameters_of(base, segment))
-    return IndexRequest(field.name, field.id, segment.name, kind, parameters)
+    return IndexRequest(field.name, field.id, segment.name, kind=kind, parameters=parameters)
 
 
 def build(

@@ -252,9 +252,9 @@ class _Planner:
             f"move {count_of(len(bad), 'damaged manifest')} to quarantine; data files that only "
             "these name stay until a clean-up",
             unreadable[0].message,
-            line.branch,
-            files,
-            files,
+            branch=line.branch,
+            files=files,
+            moved=files,
             version=newest + 1,
             target=Target(line.branch, good),
         )
@@ -282,7 +282,7 @@ class _Planner:
                     f"{name.version} has already restored an older version"
                 )
                 why = damaged[bad[-1].version].message
-                yield RepairStep(SET_ASIDE, text, why, line.branch, files, files)
+                yield RepairStep(SET_ASIDE, text, why, branch=line.branch, files=files, moved=files)
             bad = []
 
     def _source(self, branch: str | None) -> VersionSource:
@@ -306,7 +306,9 @@ class _Planner:
             files = tuple(paths[fewer])
             manifests = count_of(len(files), "manifest")
             text = f"move {manifests} with {fewer.value.upper()} names to quarantine"
-            yield RepairStep(SET_ASIDE, text, finding.message, finding.branch, files, files)
+            yield RepairStep(
+                SET_ASIDE, text, finding.message, branch=finding.branch, files=files, moved=files
+            )
 
     def _hints(self, restored: set[str | None]) -> Iterator[RepairStep]:
         # The hint is right where the version that it names waits for its manifest store.
@@ -325,7 +327,13 @@ class _Planner:
             if finding.code == "newest-missing":
                 text += "; versions after it cannot be brought back without a copy"
             yield RepairStep(
-                HINT, text, finding.message, finding.branch, (path,), hint_files, version=newest
+                HINT,
+                text,
+                finding.message,
+                branch=finding.branch,
+                files=(path,),
+                moved=hint_files,
+                version=newest,
             )
 
     # --- tags and branches ------------------------------------------------------------------------
@@ -340,7 +348,14 @@ class _Planner:
                 text = (
                     f"move the record of a {kind} to quarantine, so that the others can be listed"
                 )
-                yield RepairStep(SET_ASIDE, text, finding.message, None, record_files, record_files)
+                yield RepairStep(
+                    SET_ASIDE,
+                    text,
+                    finding.message,
+                    branch=None,
+                    files=record_files,
+                    moved=record_files,
+                )
 
     def _branches(self) -> Iterator[RepairStep]:
         for finding in self._of("branch-without-versions"):
@@ -367,9 +382,11 @@ class _Planner:
             text = (
                 f"move the record of branch {name!r} to quarantine: {fork} does not exist ({error})"
             )
-            return RepairStep(SET_ASIDE, text, finding.message, name, (path,), (path,))
+            return RepairStep(
+                SET_ASIDE, text, finding.message, branch=name, files=(path,), moved=(path,)
+            )
         text = f"complete the creation of branch {name!r} from {fork}"
-        return RepairStep(FINISH, text, finding.message, name, (path,), target=target)
+        return RepairStep(FINISH, text, finding.message, branch=name, files=(path,), target=target)
 
     def _without_record(self, folder: str, name: str, why: str) -> RepairStep:
         """Plan to write the record from the first version; else the folder goes to quarantine."""
@@ -389,13 +406,21 @@ class _Planner:
                 text = f"write the record of branch {name!r}, which started from {fork}"
                 manifest = _inside(folder, line.names[-1].path)
                 return RepairStep(
-                    RECORD, text, why, name, (manifest,), version=first.version, target=target
+                    RECORD,
+                    text,
+                    why,
+                    branch=name,
+                    files=(manifest,),
+                    version=first.version,
+                    target=target,
                 )
         except LanceError:
             pass  # nobody can tell from where it started
         moved = f"move {count_of(len(files), 'file')} of branch {name!r} to quarantine"
         text = f"{moved}: nothing records where it started"
-        return RepairStep(SET_ASIDE, text, why, name, files, files, empties_branch=True)
+        return RepairStep(
+            SET_ASIDE, text, why, branch=name, files=files, moved=files, empties_branch=True
+        )
 
     # --- the rest ---------------------------------------------------------------------------------
 
@@ -407,7 +432,7 @@ class _Planner:
         if files:
             text = f"move {count_of(len(files), 'leftover file')} to quarantine"
             why = "interrupted writes left these files, and no version names them"
-            yield RepairStep(SET_ASIDE, text, why, None, files, files)
+            yield RepairStep(SET_ASIDE, text, why, branch=None, files=files, moved=files)
         for finding in staged:
             held = (
                 ""
@@ -422,9 +447,9 @@ class _Planner:
                 SET_ASIDE,
                 text,
                 finding.message,
-                finding.branch,
-                (finding.path,),
-                (finding.path,),
+                branch=finding.branch,
+                files=(finding.path,),
+                moved=(finding.path,),
                 held_back=held,
             )
 
@@ -577,7 +602,9 @@ class Repair:
         name = ManifestName(step.version, head.scheme)
         version = prepare(place.home, built, transaction, name)
         write_transaction_file(place.home, version)
-        if not claim(place.slots, name, version.data, transaction.uuid, self.environment):
+        if not claim(
+            place.slots, name, version.data, uuid=transaction.uuid, environment=self.environment
+        ):
             raise _overtaken(step.version)
         write_hint(place.home, step.version)
 
@@ -615,7 +642,11 @@ class Repair:
         version, size_bytes = locate(self.place_of(step.target.branch), step.target.version)
         time_ns = source.load(step.version).manifest.timestamp_ns or self.environment.clock()
         branch = Branch(
-            step.target.branch, version, (*above, (version, uuid)), time_ns // _NS, size_bytes
+            step.target.branch,
+            version,
+            (*above, (version, uuid)),
+            create_at=time_ns // _NS,
+            manifest_size_bytes=size_bytes,
         )
         path, data = branch_path(step.branch), branch.to_bytes()
         if quarantine is not None:
@@ -747,7 +778,7 @@ class Quarantine:
                 present = self.root.read(path)
                 if not _same(present, data):  # the record that the repair has written
                     expected = bytes(self.root.read(self.place(path, _MADE)))
-                    replace_record(self.root, path, expected, bytes(data), path)
+                    replace_record(self.root, path, expected, data=bytes(data), subject=path)
         self.root.delete(place)
         self.root.delete(self.place(path, _MADE))
 

@@ -137,8 +137,10 @@ def rewrite_columns(
     num_rows = 0
     with UncommittedFiles(home) as files:
         for fragment, rows in touched:
-            batches = _rewritten_batches(snapshot, columns, (fragment, rows), values, copies)
-            changed.append(write_columns(home, fragment, part, batches, options))
+            batches = _rewritten_batches(
+                snapshot, columns, (fragment, rows), values=values, copies=copies
+            )
+            changed.append(write_columns(home, fragment, part, batches=batches, options=options))
             files.add(changed[-1].files[-1:])
             num_rows += rows.size
             if records:
@@ -297,7 +299,9 @@ def _written_again(
         for fragment, windows in groupby(rows, key=lambda selection: selection.fragment):
             offsets = []
             for window in windows:
-                table = _changed_table(snapshot, every, window, new_values[0](window), copies)
+                table = _changed_table(
+                    snapshot, every, window, changed=new_values[0](window), copies=copies
+                )
                 ids.append(to_integers(one_array(table.column(ROW_ID))))
                 for batch in table.drop_columns([ROW_ID]).to_batches():
                     writer.write(batch)
@@ -372,7 +376,7 @@ def rewrite_values(
         progress(len(rows))
         return table
 
-    return rewrite_columns(snapshot, part, touched, values, options)
+    return rewrite_columns(snapshot, part, touched, values=values, options=options)
 
 
 def updated_part(schema: Schema, updates: Updates) -> Schema:

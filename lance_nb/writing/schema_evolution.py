@@ -498,7 +498,8 @@ class Work:
             sum(fragment.physical_rows for fragment in fragments), self._progress
         )
         return tuple(
-            self._write_one(snapshot, fragment, part, values, counter) for fragment in fragments
+            self._write_one(snapshot, fragment, part, values=values, counter=counter)
+            for fragment in fragments
         )
 
     def _write_one(
@@ -518,7 +519,7 @@ class Work:
             return stored
         batches = _counted(values.batches(fragment), counter)
         written = write_columns(
-            snapshot.locations.home, fragment, part, batches, options_of(snapshot)
+            snapshot.locations.home, fragment, part, batches=batches, options=options_of(snapshot)
         )
         if checkpointed is None:
             self.files.add(_new_files(fragment, written))

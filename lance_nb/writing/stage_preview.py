@@ -176,25 +176,25 @@ def preview_of(
     after_rows = fragments["rows_after"].to_numpy()
     is_rows = bool((before_rows != after_rows).any())
     return StagePreview(
-        operation_name(staged.operation.arm),
-        staged.operation.describe(),
-        staged.read_version,
-        int(live_counts(snapshot).sum()),
-        int(live_counts(after).sum()),
-        int(np.maximum(after_rows.astype(np.int64) - before_rows, 0).sum()),
-        int(np.maximum(before_rows.astype(np.int64) - after_rows, 0).sum()),
-        staged.num_updated_rows,
-        len(staged.data_files),
-        staged.size_bytes,
-        staged.num_deletion_files,
-        staged.deletion_bytes,
-        fragments,
-        _removed_rows(snapshot, staged, fragments, num_rows)
+        operation=operation_name(staged.operation.arm),
+        description=staged.operation.describe(),
+        read_version=staged.read_version,
+        num_rows_before=int(live_counts(snapshot).sum()),
+        num_rows_after=int(live_counts(after).sum()),
+        num_added_rows=int(np.maximum(after_rows.astype(np.int64) - before_rows, 0).sum()),
+        num_deleted_rows=int(np.maximum(before_rows.astype(np.int64) - after_rows, 0).sum()),
+        num_updated_rows=staged.num_updated_rows,
+        num_files=len(staged.data_files),
+        size_bytes=staged.size_bytes,
+        num_deletion_files=staged.num_deletion_files,
+        deletion_bytes=staged.deletion_bytes,
+        fragments=fragments,
+        removed=_removed_rows(snapshot, staged, fragments, num_rows)
         if is_rows
         else _head(snapshot, num_rows),
-        _first_rows(after, fragments, "new", num_rows) if is_rows else _head(after, num_rows),
-        meetings_of(session, snapshot, staged),
-        dropped,
+        added=_first_rows(after, fragments, "new", num_rows) if is_rows else _head(after, num_rows),
+        meetings=meetings_of(session, snapshot, staged),
+        dropped=dropped,
     )
 
 
@@ -227,7 +227,12 @@ def _meeting(snapshot: Snapshot, encounter: Encounter) -> Meeting:
     verdict, overlap = encounter.verdict.name.lower(), encounter.conflict.overlap
     number = sum(rows.size for rows in encounter.rows.values())
     return Meeting(
-        encounter.version, operation, verdict, overlap, number, _row_names(snapshot, encounter.rows)
+        encounter.version,
+        operation,
+        verdict,
+        overlap=overlap,
+        num_rows=number,
+        rows=_row_names(snapshot, encounter.rows),
     )
 
 

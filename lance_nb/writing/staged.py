@@ -377,16 +377,16 @@ def _combined(
     else:
         operation = plan.operation(pending)
     return StagedWrite(
-        snapshot.version,
-        operation,
-        num_added,
-        plan.num_rows,
-        sum(
+        read_version=snapshot.version,
+        operation=operation,
+        num_added_rows=num_added,
+        num_deleted_rows=plan.num_rows,
+        num_updated_rows=sum(
             rewrite.num_updated_rows if isinstance(rewrite, MergePlan) else rewrite.num_rows
             for rewrite in rewrites
         ),
-        tuple(plan.affected_rows),
-        added,
+        touched_fragments=tuple(plan.affected_rows),
+        new_fragments=added,
         affected_rows=plan.affected_rows,
         pending=pending,
     )

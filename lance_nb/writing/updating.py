@@ -76,7 +76,9 @@ def plan_in_mode(
     cheaper = may_be_columns and not is_small and columns_are_cheaper(snapshot, counted, part)
     if by_columns or cheaper:
         return rewrite_values(snapshot, updates, row_set, options, progress=counter)
-    return rewrite_rows(snapshot, updates, choice, options, row_set, progress=counter)
+    return rewrite_rows(
+        snapshot, updates, choice, options=options, touched=row_set, progress=counter
+    )
 
 
 def check(snapshot: Snapshot, updates: Updates, where: Any) -> Filter | None:

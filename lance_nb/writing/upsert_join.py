@@ -173,9 +173,9 @@ class _Column:
         is_there[_distances(values, lowest)] = True
         if len(is_there) < len(values) * _DENSE:
             ranks = np.cumsum(is_there) - 1
-            return cls(int(ranks[-1]) + 1, None, lowest, is_there, ranks)
+            return cls(int(ranks[-1]) + 1, None, lowest, is_there=is_there, ranks=ranks)
         distances = np.flatnonzero(is_there)
-        return cls(len(distances), None, lowest, is_there, None, distances)
+        return cls(len(distances), None, lowest, is_there=is_there, ranks=None, distances=distances)
 
     def find(self, part: _Part) -> Ints:
         """Return the number of each value, -1 for others and for nulls that match nothing."""

@@ -259,7 +259,13 @@ class RowMaker:
             if field.name not in by_name or _lacks(field, by_name[field.name])
         ]
         names = [quoted([field.name]) for field in fields]
-        return cls(snapshot, source, part, project(snapshot.manifest.schema, names), copies)
+        return cls(
+            snapshot,
+            source,
+            part,
+            target_columns=project(snapshot.manifest.schema, names),
+            copies=copies,
+        )
 
     def updated(self, fragment: Fragment, physical: Ints, rows: Ints) -> pa.Table:
         """Return matched rows with their new values; ``physical`` ascends."""

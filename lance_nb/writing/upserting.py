@@ -100,9 +100,9 @@ def plan_merge(
     total = int(snapshot.manifest.fragments.counts().num_rows.sum()) + source.num_rows
     joined = find_rows(snapshot, source, clauses, ProgressCounter(total, progress).add)
     if _by_columns(snapshot, source, clauses, joined):
-        plan = write_columns_anew(snapshot, source, clauses, joined, options)
+        plan = write_columns_anew(snapshot, source, clauses, joined=joined, options=options)
     else:
-        plan = write_rows(snapshot, source, clauses, joined, options)
+        plan = write_rows(snapshot, source, clauses, joined=joined, options=options)
     if progress is not None:
         progress(total, total)
     return replace(plan, logs=clauses.logs)
@@ -138,9 +138,9 @@ def write_rows(
         _deletion(snapshot, joined),
         tuple(fragments),
         tuple(field.id for field in schema.walk()),
-        joined.num_updated_rows,
-        int(joined.new.size),
-        _inserted_keys(snapshot, source, clauses, joined.new),
+        num_updated_rows=joined.num_updated_rows,
+        num_inserted_rows=int(joined.new.size),
+        inserted_keys=_inserted_keys(snapshot, source, clauses, joined.new),
     )
 
 
@@ -218,7 +218,9 @@ def write_columns_anew(
         return maker.updated(fragment, partner.physical[first:last], partner.source[first:last])
 
     touched = [(change.fragment, change.physical) for change in joined.changes]
-    rewritten = rewrite_columns(snapshot, part, touched, values, options, copies=copies)
+    rewritten = rewrite_columns(
+        snapshot, part, touched, values=values, options=options, copies=copies
+    )
     return MergePlan(
         DeletionPlan(snapshot.version, "", ()),
         (),
@@ -278,7 +280,7 @@ def plan_inserts(
         bits = np.frombuffer(part.unmatched_source, np.uint8)
         is_new &= np.unpackbits(bits, count=source.num_rows).astype(np.bool_)
     new = np.flatnonzero(is_new) if clauses.inserts else NOTHING
-    return write_rows(snapshot, source, clauses, JoinResult((), (), new), options)
+    return write_rows(snapshot, source, clauses, joined=JoinResult((), (), new), options=options)
 
 
 def plan_bucket(
@@ -290,7 +292,7 @@ def plan_bucket(
 ) -> MergePlan:
     """Write what changes for the keys of one bucket, new rows included."""
     joined = find_rows(snapshot, source, clauses, windows=windows)
-    return write_rows(snapshot, source, clauses, joined, options)
+    return write_rows(snapshot, source, clauses, joined=joined, options=options)
 
 
 def windows_of(snapshot: Snapshot, addresses: np.ndarray, keys: pa.Table) -> Iterator[KeyWindow]:
@@ -317,14 +319,14 @@ def united_plans(plans: Sequence[MergePlan]) -> MergePlan:
     filters = [plan.inserted_keys for plan in plans if plan.inserted_keys is not None]
     columns = [plan.columns for plan in plans if plan.columns is not None]
     return MergePlan(
-        united_deletions([plan.deletion for plan in plans]),
-        tuple(fragment for plan in plans for fragment in plan.fragments),
-        plans[0].fields,
-        sum(plan.num_updated_rows for plan in plans),
-        sum(plan.num_inserted_rows for plan in plans),
-        KeyFilter.united(filters) if filters else None,
-        _united_columns(columns) if columns else None,
-        plans[0].logs,
+        deletion=united_deletions([plan.deletion for plan in plans]),
+        fragments=tuple(fragment for plan in plans for fragment in plan.fragments),
+        fields=plans[0].fields,
+        num_updated_rows=sum(plan.num_updated_rows for plan in plans),
+        num_inserted_rows=sum(plan.num_inserted_rows for plan in plans),
+        inserted_keys=KeyFilter.united(filters) if filters else None,
+        columns=_united_columns(columns) if columns else None,
+        logs=plans[0].logs,
     )
 
 
@@ -419,7 +421,9 @@ def plan(
             "this merge_insert does nothing: add when_matched_update_all(), "
             "when_not_matched_insert_all() or another clause"
         )
-    return plan_merge(snapshot, source, clauses, _write_options(snapshot, clauses), progress)
+    return plan_merge(
+        snapshot, source, clauses, options=_write_options(snapshot, clauses), progress=progress
+    )
 
 
 def _write_options(snapshot: Snapshot, clauses: MergeClauses) -> WriteOptions:

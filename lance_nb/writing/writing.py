@@ -268,7 +268,9 @@ def write(
         options = replace(
             request.commit_options(), read_manifest=None if current is None else current.manifest
         )
-        return commit_staged(session, branch, staged, options, request.transaction_properties)
+        return commit_staged(
+            session, branch, staged, options=options, properties=request.transaction_properties
+        )
 
 
 def stage_rows(
@@ -295,7 +297,7 @@ def stage_rows(
     if mode == "append" and current is not None:
         addition = write_addition(current, data, request, schema)
         return combine(current, [addition])
-    replacement = write_replacement(session, current, data, request, schema)
+    replacement = write_replacement(session, current, data, request=request, schema=schema)
     read_version = 0 if current is None else current.version
     return StagedWrite(
         read_version,
@@ -321,7 +323,9 @@ def write_addition(
     options = request.write_options(
         version, request.places(locations), locations, current.manifest.config
     )
-    return Addition(_written(locations, reader, current.manifest.schema, options, request))
+    return Addition(
+        _written(locations, reader, current.manifest.schema, options=options, request=request)
+    )
 
 
 def write_replacement(
@@ -337,7 +341,7 @@ def write_replacement(
     config = request.config if current is None else current.manifest.config
     options = request.write_options(version, request.places(locations), locations, config)
     lance_schema = new_schema(reader.schema, options.file_version)
-    fragments = _written(locations, reader, lance_schema, options, request)
+    fragments = _written(locations, reader, lance_schema, options=options, request=request)
     is_new = current is None
     operation: Operation = Overwrite(
         lance_schema,
@@ -356,7 +360,9 @@ def _written(
     request: WriteRequest,
 ) -> tuple[Fragment, ...]:
     """Write the files; the external blobs that they refer to may be read by this process."""
-    fragments = write_fragments(reader, schema, locations.home, options, request.progress)
+    fragments = write_fragments(
+        reader, schema, locations.home, options=options, progress=request.progress
+    )
     if options.file.accepted_uris:
         remember_blobs(locations.root.uri, options.file.accepted_uris)
     return tuple(fragments)

@@ -213,10 +213,12 @@ class Checker:
             self._tick()
             outcomes.append(self._outcome(dataset, expectation))
         for name, problem in self._problems.items():
-            outcomes.append(CheckOutcome(name, "", "unreadable", "unknown", problem))
+            outcomes.append(CheckOutcome(name, "", "unreadable", status="unknown", detail=problem))
         outcomes.sort(key=lambda outcome: outcome.name)
         read = meter.totals().read_bytes - before
-        return CheckResult(dataset.name, dataset.branch, dataset.version, tuple(outcomes), read)
+        return CheckResult(
+            dataset.name, dataset.branch, dataset.version, outcomes=tuple(outcomes), bytes_read=read
+        )
 
     def columns_of(self, name: str) -> tuple[str, ...]:
         """Return the top-level columns that an expectation of this checker names."""
@@ -238,8 +240,8 @@ class Checker:
                 expectation.name,
                 expectation.statement,
                 expectation.kind,
-                "unknown",
-                clip(str(error)),
+                status="unknown",
+                detail=clip(str(error)),
             )
 
     def _evaluated(self, dataset: LanceDataset, expectation: Expectation) -> CheckOutcome:
@@ -417,8 +419,8 @@ class Checker:
                 dataset,
                 expectation.columns,
                 [numbers[position] for position in missing],
-                {numbers[position]: keys[position] for position in missing},
-                cache,
+                keys={numbers[position]: keys[position] for position in missing},
+                cache=cache,
             )
         held = [cache.hashes(key) for key in keys]
         hashes = [np.zeros(0, np.uint64) if cached is None else cached for cached in held]
@@ -594,7 +596,11 @@ class Checker:
         if before is None:
             explanation = "there is no version before this one"
             return CheckOutcome(
-                expectation.name, expectation.statement, expectation.kind, "pass", explanation
+                expectation.name,
+                expectation.statement,
+                expectation.kind,
+                status="pass",
+                detail=explanation,
             )
         cache, key, cached = self._drift_entry(dataset, before, expectation)
         if cached is None:
@@ -612,8 +618,8 @@ class Checker:
             expectation.name,
             expectation.statement,
             expectation.kind,
-            "pass" if is_fine else "fail",
-            explanation if is_fine else f"{explanation} is above {expectation.limit:g}",
+            status="pass" if is_fine else "fail",
+            detail=explanation if is_fine else f"{explanation} is above {expectation.limit:g}",
             measured=psi,
         )
 
@@ -685,8 +691,8 @@ def _row_count(dataset: LanceDataset, expectation: Expectation) -> CheckOutcome:
         expectation.name,
         expectation.statement,
         expectation.kind,
-        "pass" if low and high else "fail",
-        detail,
+        status="pass" if low and high else "fail",
+        detail=detail,
         num_rows=rows,
         measured=float(rows),
     )
@@ -750,16 +756,16 @@ class _Counts:
         elif num_null and expectation.kind == "check":
             detail = f"NULL for {_rows_text(num_null)}, which pass"
         return CheckOutcome(
-            expectation.name,
-            expectation.statement,
-            expectation.kind,
-            "fail" if num_failed else "pass",
-            detail,
-            num_rows,
-            num_failed,
-            num_null,
-            filter_,
-            tuple(fragments[:FRAGMENTS_MAX]),
+            name=expectation.name,
+            statement=expectation.statement,
+            kind=expectation.kind,
+            status="fail" if num_failed else "pass",
+            detail=detail,
+            num_rows=num_rows,
+            num_failed=num_failed,
+            num_null=num_null,
+            filter=filter_,
+            fragments=tuple(fragments[:FRAGMENTS_MAX]),
             num_fragments_read=len(self._missing),
             num_fragments_cached=len(self._keys) - len(self._missing),
         )

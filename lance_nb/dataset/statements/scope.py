@@ -64,7 +64,7 @@ class Scope:
 
     def grouped(self, keys: dict[str, Any]) -> Scope:
         """Return the scope of what is computed from groups."""
-        return Scope(self.parent, self.tables, self.relations, self.aliases, keys)
+        return Scope(self.parent, self.tables, self.relations, aliases=self.aliases, keys=keys)
 
     def of_rows(self) -> Scope:
         """Return the scope of what aggregates are computed from."""

@@ -200,7 +200,7 @@ class _Translator(ExpressionTranslator):
         with_ = node.args.get("with_") or node.args.get("with")
         is_recursive = bool(with_ is not None and with_.args.get("recursive"))
         tables = dict(outer.tables)
-        scope = Scope(outer.parent, tables, outer.relations, outer.aliases, outer.keys)
+        scope = Scope(outer.parent, tables, outer.relations, aliases=outer.aliases, keys=outer.keys)
         for cte in ctes:
             if is_recursive and isinstance(cte.this, exp.SetOperation):
                 # Its columns are those that it begins with.

@@ -94,9 +94,13 @@ class InlineBitpacking(Codec):
         begin = values.starts.take(request.chunk)
         begin += kind.itemsize
         if isinstance(widths, int):
-            values_taken = bitpack.gather_alike(values.data, begin, widths, request.position, kind)
+            values_taken = bitpack.gather_alike(
+                values.data, begin, widths, positions=request.position, kind=kind
+            )
         else:
-            values_taken = bitpack.gather(values.data, begin, widths, request.position, kind)
+            values_taken = bitpack.gather(
+                values.data, begin, widths, positions=request.position, kind=kind
+            )
         return FixedWidth(word_bits, values_taken.size, values_taken.view(np.uint8))
 
     def decode_blocks(

@@ -47,7 +47,7 @@ class OutOfLineBitpacking(Codec):
         out = memory.allocate(plan.counts.size * bitpack.VALUES * (plan.word_bits // 8))
         grid = out.view(f"u{plan.word_bits // 8}").reshape(-1, bitpack.VALUES)
         buffer = blocks.buffers[0]
-        _unpack(buffer.data, plan.packed_at, plan.width, grid, plan.packed_rows)
+        _unpack(buffer.data, plan.packed_at, plan.width, grid=grid, positions=plan.packed_rows)
         _copy_tails(buffer, plan, grid)
         total = int(blocks.num_values.sum())
         return FixedWidth(plan.word_bits, total, bitpack.trim(grid, plan.counts))

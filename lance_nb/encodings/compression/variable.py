@@ -78,7 +78,12 @@ class Variable(Codec):
         ends = values.starts + values.sizes
         first = (chunks.num_values + 1) * word
         strings = _Strings(
-            values.data, values.starts, values.starts, ends, first, chunks.num_values
+            values.data,
+            values.starts,
+            values.starts,
+            limits=ends,
+            first=first,
+            num_values=chunks.num_values,
         )
         return _join(strings, word)
 
@@ -123,9 +128,9 @@ class Variable(Codec):
             buffer.data,
             buffer.starts + header,
             buffer.starts + header + (blocks.num_values + 1) * word,
-            buffer.starts + buffer.sizes,
-            np.zeros_like(blocks.num_values),
-            blocks.num_values,
+            limits=buffer.starts + buffer.sizes,
+            first=np.zeros_like(blocks.num_values),
+            num_values=blocks.num_values,
         )
         return _join(strings, word)
 

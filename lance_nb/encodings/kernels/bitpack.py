@@ -227,7 +227,7 @@ def pack(blocks: Words, width: int, out: Words) -> None:
         rows, words, spare = np.split(scratch[:, : len(part) * lanes], (num_rows, -1))
         for group in range(word_bits // 8):
             np.copyto(rows.view(LANES), source[:, :, ORDER[group] * 16 // lanes])
-            _pack_rows(rows, width * merged, group * num_rows, words, spare[0])
+            _pack_rows(rows, width * merged, group * num_rows, words=words, spare=spare[0])
         np.copyto(out[first : first + PACK_BLOCKS].view(LANES), words.view(LANES).T)
 
 

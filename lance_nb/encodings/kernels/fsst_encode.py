@@ -86,7 +86,9 @@ def train(encode: Encode) -> Matcher:
         if not codes.size:
             break
         if compiled.loops is not None:
-            symbols = _selected_by_loop(compiled.loops, matcher, codes, offsets, pair_counts)
+            symbols = _selected_by_loop(
+                compiled.loops, matcher, codes, offsets=offsets, pair_counts=pair_counts
+            )
         else:
             symbols = select(*_candidates(matcher, codes, offsets))
         matcher = build(*symbols)
@@ -170,7 +172,14 @@ def build(words: Words, lengths: Ints) -> Matcher:
     hash_words[slots], hash_entries[slots] = words[more], mine[more]
     hash_masks[slots] = ~np.uint64(0) >> (64 - 8 * lengths[more]).astype(np.uint64)
     return Matcher(
-        words.size, all_words, all_lengths, singles, pairs, hash_words, hash_masks, hash_entries
+        num_symbols=words.size,
+        words=all_words,
+        lengths=all_lengths,
+        singles=singles,
+        pairs=pairs,
+        hash_words=hash_words,
+        hash_masks=hash_masks,
+        hash_entries=hash_entries,
     )
 
 
@@ -192,7 +201,7 @@ def encode(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Bytes, Ints]:
     """Return the encoded strings and their offsets."""
     if compiled.loops is not None:
         room = allocate(2 * _size(offsets))  # if all were literals; what is not written is not used
-        ends = _by_loop(compiled.loops, data, offsets, matcher, room)
+        ends = _by_loop(compiled.loops, data, offsets, matcher=matcher, room=room)
         return room[: ends[-1]], ends
     codes, ends = _by_steps(data, offsets, matcher)
     is_literal = codes >= LITERAL
@@ -212,7 +221,7 @@ def encode_symbols(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Codes,
     """Return the codes of all strings (literals as 256 + byte), and their offsets."""
     if compiled.loops is not None:
         room = np.empty(_size(offsets), np.uint16)
-        ends = _by_loop(compiled.loops, data, offsets, matcher, room)
+        ends = _by_loop(compiled.loops, data, offsets, matcher=matcher, room=room)
         return room[: ends[-1]], ends
     return _by_steps(data, offsets, matcher)
 

@@ -46,7 +46,7 @@ def decompress_lz4(data: Bytes, starts: Ints, sizes: Ints) -> tuple[Bytes, Ints]
             raise corrupt("an LZ4 block", str(error)) from error
         return content
 
-    return _decompress_all(view, starts, sizes, heads, decompress)
+    return _decompress_all(view, starts, sizes, heads=heads, decompress=decompress)
 
 
 def decompress_zstd(data: Bytes, starts: Ints, sizes: Ints) -> tuple[Bytes, Ints]:
@@ -66,7 +66,7 @@ def decompress_zstd(data: Bytes, starts: Ints, sizes: Ints) -> tuple[Bytes, Ints
         except zstandard.ZstdError as error:
             raise corrupt("a Zstandard frame", str(error)) from error
 
-    return _decompress_all(view, starts, sizes, heads, decompress)
+    return _decompress_all(view, starts, sizes, heads=heads, decompress=decompress)
 
 
 def _pairs(starts: Ints, sizes: Ints) -> list[tuple[int, int]]:

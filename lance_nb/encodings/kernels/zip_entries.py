@@ -62,7 +62,7 @@ def walk_entries(data: Bytes, starts: Ints, stops: Ints, form: EntryFormat) -> W
     Every row has at least one entry.
     """
     if compiled.loops is not None:
-        walked = _walk_compiled(compiled.loops, data, starts, stops, form)
+        walked = _walk_compiled(compiled.loops, data, starts, stops=stops, form=form)
         if walked is not None:
             return walked
     shortest = int((stops - starts).min()) if starts.size else form.control_bytes
@@ -73,9 +73,9 @@ def walk_entries(data: Bytes, starts: Ints, stops: Ints, form: EntryFormat) -> W
     position = starts
     while rows.size:
         if steps and rows.size < _LOCK_STEP_ROWS_MIN:
-            steps.extend(_walk_one_by_one(data, rows, position, stops, form))
+            steps.extend(_walk_one_by_one(data, rows, position, stops=stops, form=form))
             break
-        step = _step(data, rows, position, stops[rows], form)
+        step = _step(data, rows, position, stops=stops[rows], form=form)
         steps.append(step)
         more = step.next < stops[rows]
         rows, position = rows[more], step.next[more]
@@ -123,7 +123,9 @@ def _step(data: Bytes, rows: Ints, position: Ints, stops: Ints, form: EntryForma
         raise _outside_row(int(sizes[wrong]), int(stops[wrong] - cursor[wrong]))
     if bool((after == position).any()):
         raise corrupt("entries of at least one byte", "an empty entry")
-    return _Step(rows, control, visible, cursor[visible], sizes[visible], after)
+    return _Step(
+        rows, control, visible, value_starts=cursor[visible], value_sizes=sizes[visible], next=after
+    )
 
 
 def _walk_one_by_one(
@@ -132,7 +134,7 @@ def _walk_one_by_one(
     """Walk few, long rows entry by entry with plain integers."""
     view = memoryview(data.data)
     return [
-        _walk_row(view, int(row), int(offset), int(stops[row]), form)
+        _walk_row(view, int(row), int(offset), stop=int(stops[row]), form=form)
         for row, offset in zip(rows, position, strict=True)
     ]
 
@@ -167,9 +169,9 @@ def _walk_row(view: memoryview, row: int, offset: int, stop: int, form: EntryFor
         np.full(len(control), row, np.int64),
         np.array(control, np.uint32),
         np.array(visible, bool),
-        np.array(starts, np.int64),
-        np.array(sizes, np.int64),
-        np.zeros(0, np.int64),
+        value_starts=np.array(starts, np.int64),
+        value_sizes=np.array(sizes, np.int64),
+        next=np.zeros(0, np.int64),
     )
 
 

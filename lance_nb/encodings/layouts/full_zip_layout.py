@@ -306,8 +306,8 @@ class FullZipPage:
             self._control_bytes,
             layout.bits_def,
             max_visible_definition(self._layers),
-            self._fixed_bytes,
-            layout.bits_per_offset // 8,
+            fixed_bytes=self._fixed_bytes,
+            length_bytes=layout.bits_per_offset // 8,
         )
         walked = walk_entries(data, starts, stops, shape)
         mask = (1 << layout.bits_def) - 1

@@ -173,7 +173,7 @@ class MiniBlockLayout:
             )
             items = _joined_items(layout, page_items.num_items, pages, codecs)
         shape = PageShape(int(counts.sum()), (), file_version)
-        parts = PageParts(table, rows, items, ends[:-1], page_items)
+        parts = PageParts(table, rows, items, page_chunks=ends[:-1], page_items=page_items)
         sizes = np.add.reduceat(table.sizes, np.append(0, ends[:-1])).tolist()
         chunks = [page.buffers[1][:size] for page, size in zip(pages, sizes, strict=True)]
         data = np.frombuffer(b"".join(chunks), np.uint8)

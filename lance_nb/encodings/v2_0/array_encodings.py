@@ -351,7 +351,7 @@ class Binary:
     ) -> Steps[Values]:
         """Decode the ends, then the bytes that lie between them."""
         decoded, validity = yield from decode_ends(
-            encoding.indices, encoding.null_adjustment, rows, page, codecs
+            encoding.indices, encoding.null_adjustment, rows, page=page, codecs=codecs
         )
         offsets: Ints = np.zeros(rows.num_rows + 1, np.int64)
         np.cumsum(decoded.stops - decoded.starts, out=offsets[1:])
@@ -460,7 +460,7 @@ class List:
     ) -> Steps[Values]:
         """Decode the ends of the rows (and of the one before)."""
         items, validity = yield from decode_ends(
-            encoding.offsets, encoding.null_offset_adjustment, rows, page, codecs
+            encoding.offsets, encoding.null_offset_adjustment, rows, page=page, codecs=codecs
         )
         if items.stops.size and int(items.stops[-1]) > encoding.num_items:
             raise corrupt(f"ends up to {encoding.num_items} items", str(int(items.stops[-1])))

@@ -366,7 +366,14 @@ def _window(rows: Sequence[Row], columns: Sequence[_Column]) -> Changes:
     names = [column.title for column in columns]
     glyphs = "".join(GLYPHS.get(kind, " ") for kind in kinds)
     numeric = frozenset(index for index, column in enumerate(columns) if column.numeric)
-    return Changes(glyphs, pa.Table.from_arrays(arrays, names=names), old, masks, True, numeric)
+    return Changes(
+        glyphs,
+        pa.Table.from_arrays(arrays, names=names),
+        old,
+        masks=masks,
+        plain=True,
+        numeric=numeric,
+    )
 
 
 def _array(values: Sequence[Any]) -> pa.Array:

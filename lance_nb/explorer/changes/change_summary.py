@@ -146,34 +146,46 @@ def change_counts(diff: Diff, uri: str) -> ChangeCounts:
     counts = diff.counts
     chips = (
         Chip(
-            "rows",
-            "Rows",
-            counts.rows_in,
-            counts.rows_out,
-            0,
-            not counts.rows_exact,
-            "" if counts.rows_exact or counts.rows_in or counts.rows_out else "values may differ",
+            id="rows",
+            label="Rows",
+            added=counts.rows_in,
+            removed=counts.rows_out,
+            changed=0,
+            bound=not counts.rows_exact,
+            note=""
+            if counts.rows_exact or counts.rows_in or counts.rows_out
+            else "values may differ",
         ),
         Chip("drift", "Drift"),
-        Chip("schema", "Schema", counts.fields_added, counts.fields_removed, counts.fields_changed),
+        Chip(
+            "schema",
+            "Schema",
+            counts.fields_added,
+            removed=counts.fields_removed,
+            changed=counts.fields_changed,
+        ),
         Chip("transactions", "Transactions", note=str(counts.transactions)),
         Chip(
             "fragments",
             "Fragments",
             counts.fragments_added,
-            counts.fragments_removed,
-            counts.fragments_changed,
+            removed=counts.fragments_removed,
+            changed=counts.fragments_changed,
         ),
         Chip("deletions", "Deletions", counts.rows_undeleted, counts.rows_deleted),
         Chip(
             "indices",
             "Indices",
             counts.indices_added,
-            counts.indices_removed,
-            counts.indices_changed,
+            removed=counts.indices_removed,
+            changed=counts.indices_changed,
         ),
         Chip(
-            "config", "Settings", counts.config_added, counts.config_removed, counts.config_changed
+            "config",
+            "Settings",
+            counts.config_added,
+            removed=counts.config_removed,
+            changed=counts.config_changed,
         ),
     )
     return ChangeCounts(diff, uri, chips)

@@ -138,7 +138,7 @@ class ChangeHandlers(RequestHandlers):
         kinds = None if args.get("kinds") is None else kinds_of(args)
 
         def work(_progress: Progress) -> Answer:
-            level_page = change_level(diff, level, start, limit, kinds)
+            level_page = change_level(diff, level, start, limit=limit, kinds=kinds)
             page = change_page(level_page.window, start)
             facts = {"num_rows": level_page.num_rows, "places": list(level_page.places)}
             return Answer(page.to_json() | facts, page.buffers)

@@ -146,7 +146,9 @@ class CheckHandlers(RequestHandlers):
                     for done, number in enumerate(numbers_asked):
                         tick = partial(progress, done, len(numbers_asked))
                         tick()
-                        marks.append(self._mark(watched, branch, number, is_asked, tick))
+                        marks.append(
+                            self._mark(watched, branch, number, is_asked=is_asked, tick=tick)
+                        )
                 finally:
                     watched.checker.save()  # also what was found before it was cancelled
             return Answer({"key": watched.key, "marks": marks})

@@ -102,7 +102,7 @@ def draw_timeline(model: Timeline, marked: Mapping[str, tuple[str | None, int]] 
         tall = _BRANCH_BAR if lane.branch else _MAIN_BAR
         base = panel.height + (_FLAGS if flags else 2) + tall
         tops[lane.branch] = base
-        _draw_fork(panel, lane, axis, tops, base)
+        _draw_fork(panel, lane, axis, tops=tops, base=base)
         panel.text(MARGIN, base - 4, text.name(lane.branch or "main"), width=_LABELS - 10,
                    colour="soft", weight=600 if lane.branch == model.branch else 400)  # fmt: skip
         bars = {bar.version: bar for bar in lane.details}

@@ -131,7 +131,9 @@ def _facts(
 ) -> ValueFacts:
     facts = tuple((text.line(label, 160), text.line(value, _VALUE_CHARS)) for label, value in rows)
     texts = tuple(text.line(line) for line in lines if line)
-    return ValueFacts(text.line(heading), texts, facts, tuple(nodes), text.name(operation))
+    return ValueFacts(
+        text.line(heading), texts, facts, nodes=tuple(nodes), operation=text.name(operation)
+    )
 
 
 def _counted(value: Any, names: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -151,7 +153,9 @@ def _version(value: Any) -> ValueFacts:
     rows.append(("size", "unknown" if value.size_bytes is None else text.size(value.size_bytes)))
     lines = (f"{text.moment(value.timestamp)} · {operation}", value.message or "")
     nodes = tree_of({"properties": value.properties}) if value.properties else []
-    return _facts(f"Version {value.version}{tags}", lines, rows, nodes, value.operation or "")
+    return _facts(
+        f"Version {value.version}{tags}", lines, rows, nodes=nodes, operation=value.operation or ""
+    )
 
 
 def _diff(value: Any) -> ValueFacts:
@@ -180,7 +184,9 @@ def _transaction(value: Any) -> ValueFacts:
     nodes = tree_of({"read version": value.read_version, "transaction": value.uuid}
                     | dict(value.details) | {"properties": value.properties})  # fmt: skip
     heading = f"Transaction: {value.operation}"
-    facts = _facts(heading, (value.description,), about + details, nodes, value.operation)
+    facts = _facts(
+        heading, (value.description,), about + details, nodes=nodes, operation=value.operation
+    )
     return replace(facts, is_whole=True)
 
 
@@ -235,7 +241,9 @@ def _preview(value: Any) -> ValueFacts:
         *_rows_nodes("fragments", value.fragments),
         *([branch("committed by others since", since)] if since else []),
     ]
-    return _facts(heading, (value.description,), rows + _edits(value), nodes, value.operation)
+    return _facts(
+        heading, (value.description,), rows + _edits(value), nodes=nodes, operation=value.operation
+    )
 
 
 def _write(value: Any) -> ValueFacts:
@@ -244,7 +252,9 @@ def _write(value: Any) -> ValueFacts:
         "fragments changed": list(value.touched_fragments),
         "files written": list(value.data_files[:MAX_CHILDREN]),
     })  # fmt: skip
-    return _facts(f"Staged write: {name}", ("not committed",), _edits(value), nodes, name)
+    return _facts(
+        f"Staged write: {name}", ("not committed",), _edits(value), nodes=nodes, operation=name
+    )
 
 
 _EDIT_WORDS = {

@@ -232,11 +232,13 @@ def _lane(dataset: Source, branch: str | None, branches: dict[str, Any], num_det
     except LanceError:
         if is_own:
             raise
-        return Lane(branch, (), 0, fork, ())
+        return Lane(branch, (), 0, fork=fork, details=())
     runs, older = runs_of(numbers)
     limit = num_details if is_own else min(num_details, OTHER_DETAILS)
     shown_numbers = _around(numbers, source.version, limit)
-    return Lane(branch, runs, older, fork, tuple(version_bars(source, shown_numbers, numbers)))
+    return Lane(
+        branch, runs, older, fork=fork, details=tuple(version_bars(source, shown_numbers, numbers))
+    )
 
 
 def runs_of(numbers: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], int]:
@@ -286,7 +288,16 @@ def version_bars(
 
 
 def _damaged(number: int, problem: LanceError) -> VersionBar:
-    return VersionBar(number, "", None, DAMAGED, text.line(str(problem), 200), 0, None, None)
+    return VersionBar(
+        version=number,
+        time="",
+        time_ms=None,
+        operation=DAMAGED,
+        message=text.line(str(problem), 200),
+        rows=0,
+        added=None,
+        removed=None,
+    )
 
 
 def _spans(numbers: Iterable[int], known_numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -342,8 +353,8 @@ class _MergeMarks:
             record.kind,
             name,
             record.source_version,
-            record.strategy == FAST_FORWARD,
-            self._identities.get(name) == record.source_id,
+            is_fast_forward=record.strategy == FAST_FORWARD,
+            is_there=self._identities.get(name) == record.source_id,
         )
 
 

@@ -121,7 +121,7 @@ class RestoreUndo:
         place = self.branch, version
         words = f"{restored} was restored as {text.ref_label(*place)}."
         undo = RestoreUndo(self.branch, version, f"restore {restored}")
-        return Undone(words, place, code, undo, version)
+        return Undone(words, place, code, undo=undo, version=version)
 
     def _inverse(self, newest: LanceDataset) -> MergePlan | None:
         """Plan the inverse change; None if a restore brings back more.
@@ -175,7 +175,7 @@ class TagUndo:
         else:
             tags.update(self.name, place, expected=self.after)
             verb, words = "move", f"Tag {shown} was moved to {text.ref_label(*place)}."
-        code = change_code(dataset, "tag", verb, self.name, place)
+        code = change_code(dataset, "tag", verb, name=self.name, place=place)
         return Undone(words, place, code, TagUndo(self.name, self.after, self.before))
 
 
@@ -219,7 +219,7 @@ class BranchUndo:
             place = self.name, self.fork[1]
             dataset.create_branch(self.name, self.fork)
             verb, words = "create", f"Branch {name} starts at {text.ref_label(*self.fork)} again."
-        code = change_code(dataset, "branch", verb, self.name, self.fork)
+        code = change_code(dataset, "branch", verb, name=self.name, place=self.fork)
         again = BranchUndo(self.name, self.fork, not self.is_created)
         return Undone(words, place, code, again)
 

@@ -162,7 +162,15 @@ def fit_projection(source: ScannedSource, column: str, progress: Progress) -> Pr
     span = np.maximum(span, span.max() * np.float32(1e-3))  # a line is drawn as a line
     middle = (low + high) / 2
     reach = span * np.float32(0.5 + MARGIN)
-    return Projection(column, mean, axes, middle - reach, middle + reach, explained, len(vectors))
+    return Projection(
+        column=column,
+        mean=mean,
+        axes=axes,
+        low=middle - reach,
+        high=middle + reach,
+        explained=explained,
+        sampled=len(vectors),
+    )
 
 
 def _components(centred: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], float]:
@@ -300,13 +308,13 @@ def place_rows(source: ScannedSource, plane: Plane, divisor: int, progress: Prog
         placed.append(xy if is_placed.all() else xy[is_placed])
     mask = np.concatenate([np.zeros(0, np.bool_), *chosen])
     return PointSet(
-        plane,
-        np.concatenate([np.zeros(0, np.uint64), *ids]).astype(np.uint64),
-        np.concatenate([np.zeros((0, 2), np.uint16), *placed]),
-        num_rows,
-        divisor,
-        int(mask.size - mask.sum()),
-        mask,
+        plane=plane,
+        ids=np.concatenate([np.zeros(0, np.uint64), *ids]).astype(np.uint64),
+        xy=np.concatenate([np.zeros((0, 2), np.uint16), *placed]),
+        num_rows=num_rows,
+        divisor=divisor,
+        without=int(mask.size - mask.sum()),
+        has_vector=mask,
     )
 
 

@@ -75,7 +75,7 @@ class NeighbourLayout:
         count = max(1, len(references) // CELL_ROWS)
         centroids, _ = train(references, count, "l2", np.random.default_rng(0), max_iterations=8)
         cells = nearest_centroids(references, centroids)
-        return cls(column, references, coordinates, centroids, cells)
+        return cls(column, references, coordinates, centroids=centroids, cells=cells)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def colour_points(
     kind = source.schema.field(column).type
     if _is_category(kind):
         labels, values = _categories(source, points, column, progress)
-        return _category_colouring(points, column, labels, values, known_values)
+        return _category_colouring(points, column, labels, values=values, known_values=known_values)
     if not _is_number(kind):
         raise NotSupportedError(f"points cannot be coloured by {column!r}, which is a {kind}")
     numbers = _read_numbers(source, points, column, progress)
@@ -141,7 +141,7 @@ def colour_points(
         if distinct.size <= MAX_CATEGORIES:
             values = ["null" if np.isnan(value) else f"{int(value)}" for value in distinct]
             return _category_colouring(
-                points, column, places.astype(np.uint16), values, known_values
+                points, column, places.astype(np.uint16), values=values, known_values=known_values
             )
     return _number_colouring(column, kind, numbers)
 
@@ -274,7 +274,7 @@ def _category_colouring(
                     *densest(points.xy[order[ends[index] : ends[index + 1]]]))
         for index in by_count[:MAX_NAMES] if counts[index] >= least
     ]  # fmt: skip
-    return Colouring(column, "category", codes, tuple(legend), tuple(names),
+    return Colouring(column, "category", codes, legend=tuple(legend), names=tuple(names),
                      values=tuple(values), labels=labels)  # fmt: skip
 
 
@@ -342,7 +342,7 @@ def size_points(source: ScannedSource, points: PointSet, column: str, progress: 
     codes = np.zeros(shares.size, np.uint8)
     codes[is_known] = np.rint(1 + shares[is_known] * (SIZE_MAX - 1)).astype(np.uint8)
     low, high = _end_texts(kind, ends)
-    return Sizing(column, codes, low, high, int(codes.size - np.count_nonzero(codes)))
+    return Sizing(column, codes, low, high=high, without=int(codes.size - np.count_nonzero(codes)))
 
 
 def size_factor(code: int) -> float:

@@ -168,7 +168,7 @@ def read_stored_layout(
         span = np.maximum(high - low, np.float32(1e-6))
         low, high = low - MARGIN * span, high + MARGIN * span
     neighbours = NeighbourLayout.of(column, references, places) if len(references) else None
-    return StoredLayout(column, stored, low, high, neighbours)
+    return StoredLayout(column, stored, low, high=high, neighbours=neighbours)
 
 
 def coordinate_field(name: str, column: str) -> pa.Field:

@@ -165,7 +165,9 @@ class MapHandlers(RequestHandlers):
         def work(progress: Progress) -> Answer:
             placed = self._placed(place, source, (column, layout), progress)
             categories = self._coloured_categories(column, colour)
-            placed.colouring = _coloured(source, placed, colour, categories, progress)
+            placed.colouring = _coloured(
+                source, placed, colour, known_values=categories, progress=progress
+            )
             placed.sizing = _sized(source, placed, size, progress)
             self._num_placed += 1
             key = f"m{self._num_placed}"
@@ -277,7 +279,7 @@ class MapHandlers(RequestHandlers):
         source = scanned_source(self.session.open(held.place))
 
         def work(progress: Progress) -> Answer:
-            held.colouring = _coloured(source, held, colour, [], progress)
+            held.colouring = _coloured(source, held, colour, known_values=[], progress=progress)
             return Answer(
                 {"colouring": held.colouring.to_json()}, (held.colouring.codes.tobytes(),)
             )
@@ -311,7 +313,9 @@ class MapHandlers(RequestHandlers):
             if earlier.points.divisor != held.points.divisor:
                 raise NotSupportedError("the two versions are sampled differently: too many rows")
             if colour.kind == "category":
-                earlier.colouring = _coloured(before, earlier, colour.column, [], progress)
+                earlier.colouring = _coloured(
+                    before, earlier, colour.column, known_values=[], progress=progress
+                )
             keys = (
                 point_keys(before, earlier.points, match, progress),
                 point_keys(after, held.points, match, progress),
@@ -426,7 +430,7 @@ def _coloured(
 ) -> Colouring:
     if colour is None:
         return plain_colouring(held.points)
-    return colour_points(source, held.points, colour, progress, known_values)
+    return colour_points(source, held.points, colour, progress=progress, known_values=known_values)
 
 
 def _sized(

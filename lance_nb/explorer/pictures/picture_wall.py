@@ -73,7 +73,7 @@ def picture_columns(dataset: Source) -> list[str]:
 def _has_media(dataset: Source, name: str) -> bool:
     try:
         query = RowQuery()
-        heads = _values(dataset, query, name, range(HEAD_ROWS), HEAD_BYTES)
+        heads = _values(dataset, query, name, rows=range(HEAD_ROWS), limit=HEAD_BYTES)
     except LanceError:
         return False  # a damaged column is reported where its rows are read
     return any(head is not None and media_of(*head).kind != "bytes" for head in heads)
@@ -127,7 +127,7 @@ def tiles(
 
     Raises NotSupportedError for a column that holds no bytes, and errors of reading.
     """
-    values = _values(dataset, query, column, rows, TILE_BYTES + 1)
+    values = _values(dataset, query, column, rows=rows, limit=TILE_BYTES + 1)
     captions = [""] * len(values)
     if caption is not None and values:
         caption_values = query.rows(dataset, [caption], rows.start, len(rows)).column(0)
@@ -151,7 +151,9 @@ def _sent(values: Sequence[Value], captions: Sequence[str], row: int) -> tuple[
         if fits and not later and value is not None:
             sent.append(value[0])
             spent += value[1]
-        sent_tiles.append(Tile(row + position, caption, media, fits and not later, later))
+        sent_tiles.append(
+            Tile(row + position, caption, media, picture=fits and not later, later=later)
+        )
     return sent_tiles, sent
 
 
@@ -182,7 +184,7 @@ def changed_tiles(
 
 
 def _placed(tile: Tile, row: int) -> Tile:
-    return Tile(row, tile.caption, tile.media, tile.picture, tile.later)
+    return Tile(row, tile.caption, tile.media, picture=tile.picture, later=tile.later)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,9 @@ class WallHandlers(RequestHandlers):
 
         def work(progress: Progress) -> Answer:
             shown = source.count_rows() if query.order is None else query.order.num_rows
-            return self._sections_answer(args, group_rows(source, query, column, shown, progress))
+            return self._sections_answer(
+                args, group_rows(source, query, column, num_rows=shown, progress=progress)
+            )
 
         return Job(work)
 

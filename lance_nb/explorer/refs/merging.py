@@ -235,7 +235,9 @@ def _form_of(args: Mapping[str, Any], last: _Shown | None) -> MergeForm:
     if kind != "revert" and args.get("copy") is True:
         options["copy"] = True
     target = None if into == refs.MAIN else into
-    return MergeForm(kind, source, target, options, _choices(args.get("choices"), last))
+    return MergeForm(
+        kind, source, target, options=options, choices=_choices(args.get("choices"), last)
+    )
 
 
 def _choices(choices: object, last: _Shown | None) -> tuple[CellChoice, ...] | None:
@@ -351,5 +353,11 @@ def _code(
     if form.choices:
         settings["resolve"] = [str(choice) for choice in form.choices]
     return merge_code(
-        dataset, form.kind, source, form.into, settings, message=message, dry_run=dry_run
+        dataset,
+        form.kind,
+        source,
+        into=form.into,
+        settings=settings,
+        message=message,
+        dry_run=dry_run,
     )

@@ -214,7 +214,7 @@ def change_code(
 ) -> Code:
     """Create, move or delete a ref."""
     arguments = (note,) if action == "note" else () if place is None else (_python_place(place),)
-    python = _change(opened(dataset), kind, action, name, arguments)
+    python = _change(opened(dataset), kind, action, name=name, arguments=arguments)
     if action == "note":
         return offered(python, PYTHON_ONLY)
     place_words = () if place is None or action == "delete" else (place_word(*place),)

@@ -137,9 +137,9 @@ class RefHandlers(RequestHandlers):
             kind,
             words(args, "text", refs.MAX_CHARS),
             words(args, "sort", 20),
-            args.get("descending") is True,
-            integer(args, "first", low=0, high=MAX_COUNT),
-            integer(args, "count", low=1, high=MAX_LINES),
+            descending=args.get("descending") is True,
+            first=integer(args, "first", low=0, high=MAX_COUNT),
+            count=integer(args, "count", low=1, high=MAX_LINES),
         )
         fresh = self._book is None or args.get("fresh") is True
 
@@ -193,7 +193,7 @@ class RefHandlers(RequestHandlers):
             )
         state["place"] = place_json(place)
         if name and not reason:
-            state["code"] = change_code(dataset, kind, action, name, place)
+            state["code"] = change_code(dataset, kind, action, name=name, place=place)
         return Answer({**state, "consequences": [effect.to_json() for effect in effects]})
 
     def on_explain(self, args: Mapping[str, Any]) -> Job:
@@ -231,7 +231,7 @@ class RefHandlers(RequestHandlers):
                     "seen": seen,
                     "typed": review.typed,
                     "button": review.button,
-                    "code": change_code(dataset, kind, "delete", name, None),
+                    "code": change_code(dataset, kind, "delete", name=name, place=None),
                 }
             )
 
@@ -340,7 +340,7 @@ class RefChangeHandlers(RequestHandlers):
         dataset = writable_dataset(self.session.dataset)
         owner = dataset.tags if kind == "tag" else dataset.branches
         owner.replace_metadata(name, {k: v for k, v in metadata.items() if v or k != NOTE})
-        code = change_code(dataset, kind, "note", name, None, note=note)
+        code = change_code(dataset, kind, "note", name=name, place=None, note=note)
         log = operations_log_of(dataset.uri)
         log.record(f"Write the note on {kind} {name}", code, NoteUndo(kind, name, before, note))
         return self._done(f"The note on {kind} {text.name(name)} was saved.", None)

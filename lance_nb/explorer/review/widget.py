@@ -160,7 +160,7 @@ class ReviewHandlers(RequestHandlers):
             else:
                 getattr(review, _METHODS[kind])(comment_text, **options)
             title = f"{_SAID[kind]} {text.name(review.branch)}:{review.source.version}"
-            code = _code(review, kind, comment_text, reply_to, author)
+            code = _code(review, kind, comment_text, reply_to=reply_to, author=author)
             undo = NoUndo("comments stay, as the record of a discussion")
             operations_log_of(review.source.uri).record(title, code, undo)
             return Answer({**_discussed(review), "words": title, "code": code})

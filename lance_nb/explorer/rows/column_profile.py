@@ -125,7 +125,9 @@ def column_profiles(
     indexed = {profile.column: profile for profile in counted if profile is not None}
     unindexed = [(index, field) for index, field in chosen_fields if index not in indexed]
     sample = sample or RowSample(dataset)
-    sampled = _sampled(dataset, unindexed, query, num_rows, progress, row_sample=sample)
+    sampled = _sampled(
+        dataset, unindexed, query, num_rows=num_rows, progress=progress, row_sample=sample
+    )
     return sorted([*indexed.values(), *sampled], key=lambda profile: profile.column)
 
 
@@ -572,4 +574,4 @@ def _facts(scan: _Scan, tally: _Tally, places: BarPlaces | None = None) -> dict[
         outside = _outside(numbers, edges)
         below, above = below + outside[0], above + outside[1]
     facts = ends_of(tally.low, tally.high) | histogram_of(counts, edges)
-    return facts | {"odd": _odd(tally.nulls, tally.odd, facts["counts"], below, above)}
+    return facts | {"odd": _odd(tally.nulls, tally.odd, facts["counts"], below=below, above=above)}

@@ -117,7 +117,7 @@ def crossed_profiles(
         column = cells.plain(read[field.name])
         passing = column.filter(pa.array(cross.passing(field.name)))
         places = bar_places(cross.shown.get(index), column)
-        profiles.append(profile_of(index, field, passing, kind, places))
+        profiles.append(profile_of(index, field, passing, sample=kind, places=places))
     count = int(cross.passing().sum())
     return CrossedProfiles(sample.num_rows, count, sample.of_rows, tuple(profiles))
 
@@ -139,4 +139,4 @@ def exact_crossed_profile(
         places = bar_places(cross.shown.get(index), cells.plain(cross.sample.read([name])[name]))
     where = " AND ".join(other_conditions) or None
     passing = RowQuery(where, cross.query.system, None, cross.query.columns)
-    return exact_profile(dataset, index, passing, progress, places)
+    return exact_profile(dataset, index, passing, progress=progress, places=places)

@@ -234,9 +234,16 @@ def plan_search(dataset: Source, request: SearchRequest) -> FullTextSearch:
     query, code = _query(dataset, terms, ranked, any_word=request.any_word)
     scanner = scanned_source(dataset).scanner(columns=[], full_text_query=query, with_row_id=True)
     return FullTextSearch(
-        request, terms, tuple(ranked), tuple(searchable), tuple(remarks), names, query, code,
+        request=request,
+        terms=terms,
+        columns=tuple(ranked),
+        searchable=tuple(searchable),
+        remarks=tuple(remarks),
+        indices=names,
+        query=query,
+        code=code,
         scanner=scanner,
-    )  # fmt: skip
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -414,7 +421,12 @@ def _scanned(dataset: Source, search: FullTextSearch, remarks: list[str]) -> Ful
             "column, or search for fewer words"
         )
     return FullTextSearch(
-        search.request, terms, tuple(names), search.searchable, tuple(remarks), condition=condition
+        search.request,
+        terms,
+        tuple(names),
+        searchable=search.searchable,
+        remarks=tuple(remarks),
+        condition=condition,
     )
 
 

@@ -173,9 +173,18 @@ def grid_rows(dataset: Source, request: GridRequest, progress: Progress) -> Grid
     if search is not None and order is not None:
         words = " · ".join(filter(None, [_found_words(search, order, spent), words]))
     within = None if request.nearest is not None else request.within
-    code = query_code(dataset, query, request.order, request.nearest, within)
+    code = query_code(dataset, query, request.order, nearest=request.nearest, within=within)
     num_columns, num_pinned = len(query.names(dataset)), query.num_pinned(dataset)
-    return GridRows(query, num_rows, num_columns, num_pinned, words, reads, code, index)
+    return GridRows(
+        query=query,
+        num_rows=num_rows,
+        num_columns=num_columns,
+        num_pinned=num_pinned,
+        words=words,
+        reads=reads,
+        code=code,
+        index=index,
+    )
 
 
 def _index_of_vectors(dataset: Source, nearest: NearestQuery) -> dict[str, str] | None:
@@ -209,9 +218,13 @@ def _ordered(
         return request.query  # it is known from before
     if search is not None and search.is_ranked:
         rows = matching_rows(
-            scanned_source(dataset), search, request.order, request.query.filter, progress,
+            scanned_source(dataset),
+            search,
+            request.order,
+            filter=request.query.filter,
+            progress=progress,
             within=request.within,
-        )  # fmt: skip
+        )
         return replace(request.query, order=rows)
     query = _without_search(dataset, request, progress)
     if search is None or query.order is None:
@@ -227,7 +240,9 @@ def _without_search(dataset: Source, request: GridRequest, progress: Progress) -
             order=nearest_rows(scanned_source(dataset), request.nearest, where, progress),
         )
     if request.order:
-        rows = sorted_rows(scanned_source(dataset), request.order, where, progress, request.within)
+        rows = sorted_rows(
+            scanned_source(dataset), request.order, where, progress=progress, within=request.within
+        )
         return replace(request.query, order=rows)
     if request.within is not None:
         rows = chosen_rows(scanned_source(dataset), request.within, where, progress)

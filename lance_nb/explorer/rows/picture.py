@@ -65,7 +65,7 @@ def draw_rows_view(session: Session, shown: Shown) -> list[Panel]:
     profiles = recent.profiles(args) or recent.profiles({**args, "arranged": None})
     if not profiles and near and num_rows:
         drawn_profiles = column_profiles(
-            dataset, page.first_column, len(page.columns), query, num_rows
+            dataset, page.first_column, len(page.columns), query=query, num_rows=num_rows
         )
         recent.add_profiles(args, drawn_profiles)
         profiles = recent.profiles(args)
@@ -161,7 +161,7 @@ def draw_rows(
         draw_cell(panel, x, wide, top + 27, column.type, right=right, colour="faint")
         profile = profiles.get(page.first_column + places[column_index])
         if profile is not None:
-            _draw_profile(panel, x + 2, top + 31, wide - 2 * PAD + 4, profile)
+            _draw_profile(panel, x + 2, top + 31, width=wide - 2 * PAD + 4, profile=profile)
             panel.words.append(_said(column.name, profile))
     head = 32 + (_PROFILE + 16 if profiles else 0)
     panel.line(MARGIN, top + head, MARGIN + sum(widths), top + head)

@@ -180,8 +180,20 @@ def page_of(
         shown = cells.BLOB_TYPE if is_blob else type_label(field.type)
         name = text.name(field.name)
         raw = None if name == field.name else field.name
-        columns.append(PageColumn(name, shown, encoding, places, validity, extra, raw))
-    return RowPage(offset, table.num_rows, first_column, tuple(columns), tuple(buffers))
+        columns.append(
+            PageColumn(
+                name=name,
+                type=shown,
+                encoding=encoding,
+                buffers=places,
+                validity=validity,
+                extra=extra,
+                raw=raw,
+            )
+        )
+    return RowPage(
+        offset, table.num_rows, first_column, columns=tuple(columns), buffers=tuple(buffers)
+    )
 
 
 def _encode(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:

@@ -145,11 +145,13 @@ class RowHandlers(RequestHandlers):
         row = None if row is None else integer(args, "row", low=0, high=MAX_COUNT)
 
         def work(progress: Progress) -> Answer:
-            held = hold_rows(source, row_ids_at(source, query, ranges), target, shown, progress)
+            held = hold_rows(
+                source, row_ids_at(source, query, ranges), target, query=shown, progress=progress
+            )
             words_shown, place = held.words, None
             if row is not None:
                 ids = row_ids_at(source, query, [(row, row + 1)])
-                held_here = hold_rows(source, ids, target, shown, progress)
+                held_here = hold_rows(source, ids, target, query=shown, progress=progress)
                 place = int(held_here.positions[0]) if held_here.positions.size else None
                 words_shown = words_shown or held_here.words
             return Answer(
@@ -257,7 +259,13 @@ class RowHandlers(RequestHandlers):
 
         def work(progress: Progress) -> Answer:
             profiles = column_profiles(
-                source, first, count, query, num_rows, progress=progress, sample=sample
+                source,
+                first,
+                count,
+                query=query,
+                num_rows=num_rows,
+                progress=progress,
+                sample=sample,
             )
             self.session.keep(RecentAnswers).add_profiles(args, profiles)
             return Answer({"profiles": [profile.to_json() for profile in profiles]})

@@ -186,7 +186,7 @@ def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) ->
     shown = files.select(["reason", "path"]).append_column("size", pa.array(sizes, pa.string()))
     review = review_of_cleanup(dataset, plan)
     undo = NoUndo("the files of the removed versions are deleted")
-    return Action(lines, run, stats.bytes_removed, shown, review, undo)
+    return Action(lines, run, stats.bytes_removed, files=shown, review=review, undo=undo)
 
 
 def index_settings(args: Mapping[str, Any]) -> dict[str, Any]:

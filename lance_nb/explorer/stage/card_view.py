@@ -404,7 +404,11 @@ def _fragments(preview: StagePreview) -> list[dict[str, Any]]:
 
 def _samples(card: Card) -> list[dict[str, Any]]:
     if card.action is not None and card.action.files is not None:
-        return [_sample("files to delete", "−", card.action.files, ("reason", "size", "path"), 20)]
+        return [
+            _sample(
+                "files to delete", "−", card.action.files, first=("reason", "size", "path"), most=20
+            )
+        ]
     preview = card.preview
     if preview is None or preview.operation == "Rewrite":
         return []

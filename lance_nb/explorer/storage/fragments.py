@@ -105,7 +105,11 @@ def fragment_map(dataset: StoredSource, first: int = 0, stop: int | None = None)
     ]
     columns = (counts.ids[edges[:-1]].astype(np.float64), np.diff(edges).astype(np.float64), *sums)
     return FragmentMap(
-        total, first, stop, _totals(counts, covered) | {"indices": len(indices)}, columns
+        total,
+        first,
+        stop,
+        totals=_totals(counts, covered) | {"indices": len(indices)},
+        columns=columns,
     )
 
 
@@ -189,7 +193,9 @@ def deletion_bitmap(
         edges = np.append(np.arange(first, stop, rows_per_pixel, dtype=np.int64), stop)
         pixels = _shades(_deleted_between(vector, edges, total), np.diff(edges)).tobytes()
     deleted = 0 if vector is None else len(vector)
-    return DeletionBitmap(total, deleted, first, stop, rows_per_pixel, pixels)
+    return DeletionBitmap(
+        total, deleted, first, stop=stop, rows_per_pixel=rows_per_pixel, pixels=pixels
+    )
 
 
 def _deleted_between(

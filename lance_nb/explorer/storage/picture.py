@@ -149,7 +149,7 @@ def draw_deletions(bitmap: DeletionBitmap, fragment: int, most: Sequence[Deleted
     lines = -(-pixels // columns)
     panel.rect(MARGIN, top, min(pixels, columns) * side, lines * side, "wash")
     for colour, shades in (("change", range(1, 128)), ("remove", range(128, 256))):
-        panel.area(_runs(bitmap.pixels, columns, side, top, shades), colour)
+        panel.area(_runs(bitmap.pixels, columns, side, top=top, shades=shades), colour)
     panel.height = top + lines * side + 6
     each = text.plural(bitmap.rows_per_pixel, "row")
     panel.text(MARGIN, panel.height + 10, f"each square is {each}, in row order; red: deleted",
@@ -288,7 +288,7 @@ def draw_deletions_view(session: Session, shown: Shown) -> list[Panel]:
             return [panel]
         fragment = most[0].id
     chosen = integer({"fragment": fragment}, "fragment", low=0, high=MAX_COUNT)
-    bitmap = deletion_bitmap(source, chosen, 0, MAX_COUNT, PIXELS)
+    bitmap = deletion_bitmap(source, chosen, 0, num_rows=MAX_COUNT, max_pixels=PIXELS)
     return [draw_deletions(bitmap, chosen, most)]
 
 

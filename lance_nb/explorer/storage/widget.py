@@ -69,8 +69,8 @@ class StorageHandlers(RequestHandlers):
             self._stored(args),
             integer(args, "fragment", low=0, high=MAX_COUNT),
             integer(args, "first", low=0, high=MAX_COUNT),
-            integer(args, "rows", low=1, high=MAX_COUNT),
-            integer(args, "pixels", low=1, high=MAX_PIXELS),
+            num_rows=integer(args, "rows", low=1, high=MAX_COUNT),
+            max_pixels=integer(args, "pixels", low=1, high=MAX_PIXELS),
         )
         return Answer(bitmap.to_json(), (bitmap.pixels,))
 

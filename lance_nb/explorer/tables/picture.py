@@ -51,7 +51,7 @@ def draw_tables(
             panel.text(x + _GAP, y + 38, "not described", colour="faint")
             panel.words.append(label)
         else:
-            _draw_card(panel, x, y, wide, card)
+            _draw_card(panel, x, y, wide=wide, card=card)
         panel.height = y + _HEIGHT + _GAP
     left = len(cards) - MAX_CARDS
     if hidden_above or left > 0:
@@ -69,8 +69,8 @@ def _draw_card(panel: Panel, x: float, y: float, wide: float, card: TableCard) -
     panel.text(x + wide - _GAP, y + 19, sign, weight=600, colour=colour, anchor="end")
     health = card.health if card.state != "ok" else "manifest ok"
     if card.error is None:
-        _draw_figures(panel, x, y, room, card)
-        _draw_bars(panel, x + _GAP, y + _HEIGHT - 28, room, card)
+        _draw_figures(panel, x, y, room=room, card=card)
+        _draw_bars(panel, x + _GAP, y + _HEIGHT - 28, room=room, card=card)
         panel.text(x + _GAP, y + _HEIGHT - 9, health, size=11, colour=colour, width=room - 8)
     else:
         for line_number, line in enumerate(wrapped(health, room - 8, _ERROR_LINES)):

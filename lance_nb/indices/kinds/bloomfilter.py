@@ -225,7 +225,7 @@ def write(
         for zone in zones_of(rows.batches(), zone_rows, nulls)
     )
     with files.create(FILES[0], schema) as file:
-        write_zones(file, schema, records, nulls, most)
+        write_zones(file, schema, records, nulls=nulls, batch_rows=most)
     return SegmentDetails()
 
 

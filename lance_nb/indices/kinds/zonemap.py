@@ -193,7 +193,7 @@ def write(
     )
     with files.create(FILES[0], schema) as file:
         records = map(_bounds, zones_of(rows.batches(), zone_rows, nulls))
-        write_zones(file, schema, records, nulls, _BATCH_ZONES)
+        write_zones(file, schema, records, nulls=nulls, batch_rows=_BATCH_ZONES)
     is_text = pt.is_string(kind) or pt.is_large_string(kind)
     is_binary = pt.is_binary(kind) or pt.is_large_binary(kind)
     has_seeds = is_text or is_binary or pt.is_decimal(kind) or pt.is_nested(kind)

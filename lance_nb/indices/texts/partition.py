@@ -197,7 +197,7 @@ class Partition:
             raise CorruptFileError(self.path, None, "positions", str(streams.type))
         stream = np.frombuffer(streams[0].as_buffer(), np.uint8)
         starts = numbers(offsets.flatten(), self.path, np.int64)
-        return decode_positions(stream, starts, posting, chosen, self.path)
+        return decode_positions(stream, starts, posting, chosen=chosen, path=self.path)
 
 
 class TextSegment:

@@ -65,7 +65,7 @@ def decode_posting(blocks: pa.Array, length: int, num_documents: int, path: str)
     if full:
         end = full * BLOCK
         out = Posting(documents[:end].reshape(full, BLOCK), frequencies[:end].reshape(full, BLOCK))
-        _decode_blocks(data, offsets[:full], sizes[:full], path, out)
+        _decode_blocks(data, offsets[:full], sizes[:full], path=path, out=out)
     num_tail = length - full * BLOCK
     if num_tail:
         tail = data[int(offsets[full]) + BOUND_BYTES : int(offsets[full + 1])]
@@ -171,7 +171,7 @@ def decode_positions(
     counts = all_firsts[stops] - all_firsts[begins]
     if int(counts.sum()) > 8 * WIDTH_MAX * max(stream.size, 1):
         raise _corrupt(path, f"{int(counts.sum())} positions", f"{stream.size} bytes")
-    deltas = _position_deltas(stream, offsets[blocks], ends[blocks], counts, path)
+    deltas = _position_deltas(stream, offsets[blocks], ends[blocks], counts=counts, path=path)
     # Sum up within each document: what was summed before its first position is taken off.
     sums = np.cumsum(deltas)
     documents = ragged_indices(begins, stops - begins)

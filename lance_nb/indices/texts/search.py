@@ -496,7 +496,9 @@ class TextPlan:
             )
             if isinstance(leaf, PhraseQuery) and is_phrase and documents.size:
                 offsets = [position for _, position in words]
-                keep = _phrase_documents(leaf, offsets, part.partition, tokens_of_part, documents)
+                keep = _phrase_documents(
+                    leaf, offsets, part.partition, groups=tokens_of_part, documents=documents
+                )
                 best = request._replace(most=most).best(Documents(documents[keep], scores[keep]))
                 documents, scores = best
             rows = part.rows[documents]
@@ -607,10 +609,12 @@ class TextPlan:
             cutter.forget()
         if not rows:
             empty = np.zeros(0, np.int64)
-            return _Flat(NO_ROWS, _NOTHING.scores, empty, empty, empty, numbers)
+            return _Flat(
+                NO_ROWS, _NOTHING.scores, empty, words=empty, positions=empty, numbers=numbers
+            )
         return _Flat(
             np.concatenate(rows), np.concatenate(sizes), np.concatenate(documents),
-            np.concatenate(words), np.concatenate(positions), numbers,
+            words=np.concatenate(words), positions=np.concatenate(positions), numbers=numbers,
         )  # fmt: skip
 
     def _scanned(

@@ -171,7 +171,7 @@ def _write_partition(
     entries, token_of = owners[starts].astype(np.int64), listed[starts]
     lengths = np.bincount(token_of, minlength=len(words))
     blocks = _blocks_of(lengths)
-    scores = _scores(token_of, entries, frequencies, lengths, sizes)
+    scores = _scores(token_of, entries, frequencies, lengths=lengths, sizes=sizes)
     bounds = np.maximum.reduceat(scores, blocks.starts) if entries.size else scores
     columns: dict[str, Any] = {
         "_posting": _postings(entries, frequencies, blocks, bounds),

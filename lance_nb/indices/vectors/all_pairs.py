@@ -110,7 +110,7 @@ def near_groups(
     rows = np.flatnonzero(keep)
     squared = limit / comparison.scale
     norms = np.einsum("ij,ij->i", vectors, vectors)
-    for own, candidates, done in _blocks(vectors, rows, step, squared**0.5, exact):
+    for own, candidates, done in _blocks(vectors, rows, step, reach=squared**0.5, exact=exact):
         near = vectors[own] @ vectors[candidates].T
         # |a - b|² = |a|² + |b|² - 2ab
         near *= -2
@@ -142,7 +142,9 @@ def neighbours(
     places = np.full((len(vectors), k), -1, np.int64)
     best = np.full((len(vectors), k), np.inf, np.float32)
     norms = np.einsum("ij,ij->i", vectors, vectors)
-    for own, candidates, done in _blocks(vectors, np.arange(len(vectors)), step, None, exact):
+    for own, candidates, done in _blocks(
+        vectors, np.arange(len(vectors)), step, reach=None, exact=exact
+    ):
         near = vectors[own] @ vectors[candidates].T
         near *= -2
         near += norms[own][:, None]

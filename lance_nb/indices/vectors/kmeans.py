@@ -108,7 +108,7 @@ def train(
         return centroids, float(assigned(vectors, centroids, metric)[1].sum(dtype=np.float64))
     if count <= _ONE_LEVEL_MAX:
         first = _seeds(vectors, count, rng)
-        return _refined(vectors, first, metric, rng, (max_iterations, on_iteration))
+        return _refined(vectors, first, metric, rng=rng, iterations=(max_iterations, on_iteration))
     groups = round(count**0.5)
     coarse, _ = train(
         vectors, groups, metric, rng, max_iterations=max_iterations, on_iteration=on_iteration
@@ -123,7 +123,7 @@ def train(
             )
             parts.append(part)
     first = np.concatenate(parts)
-    return _refined(vectors, first, metric, rng, (_JOINT_ITERATIONS, on_iteration))
+    return _refined(vectors, first, metric, rng=rng, iterations=(_JOINT_ITERATIONS, on_iteration))
 
 
 def _seeds(vectors: Floats, count: int, rng: np.random.Generator) -> Floats:

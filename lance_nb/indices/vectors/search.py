@@ -212,7 +212,7 @@ class VectorSearch:
             unindexed = find_nearest(self._snapshot, replace(choice, fragments=outside), query)
         rows, near, numbers = [], [], []
         for number, vector in enumerate(query.queries):
-            addresses, distance = self._answer(opened, query, vector, allowed, count)
+            addresses, distance = self._answer(opened, query, vector, allowed=allowed, count=count)
             rows.append(addresses)
             near.append(distance)
             numbers.append(np.full(addresses.size, number, np.int32))
@@ -269,7 +269,7 @@ class VectorSearch:
         for probe in probes:
             self._probe(probe, compared, _first(probing, query.k, probe.order.size), count)
         while True:
-            rows, near = self._best(probes, query, num_candidates, vector, allowed)
+            rows, near = self._best(probes, query, num_candidates, vector=vector, allowed=allowed)
             waiting = [probe for probe in probes if probe.next < _most(probing, probe.order.size)]
             if rows.size >= num_candidates or not waiting:
                 break
@@ -322,7 +322,9 @@ class VectorSearch:
             keep = np.flatnonzero(~np.isnan(near) if is_refined else in_range(near, query))
             if keep.size < near.size:
                 rows, near = rows[keep], near[keep]
-            parts.append(_nearest_live(probe.segment, rows, near, num_wanted, allowed))
+            parts.append(
+                _nearest_live(probe.segment, rows, near, num_wanted=num_wanted, allowed=allowed)
+            )
         for probe, (rows, _) in zip(probes, parts, strict=True):
             if different(np.sort(rows)).size < rows.size:
                 place = f"_indices/{probe.segment.index.uuid}"

@@ -104,8 +104,8 @@ def check(kind: str, column: pa.Field, parameters: Parameters) -> Parameters:
     }  # fmt: skip
     for name, most in limits.items():
         if settings[name] is not None:
-            settings[name] = _whole(kind, name, settings[name], 1, most)
-    settings["seed"] = _whole(kind, "seed", settings["seed"], 0, (1 << 63) - 1)
+            settings[name] = _whole(kind, name, settings[name], least=1, most=most)
+    settings["seed"] = _whole(kind, "seed", settings["seed"], least=0, most=(1 << 63) - 1)
     if kind == PQ:
         _check_product(settings, type_)
     if kind == SQ and settings["sq_bounds"] is not None:
@@ -145,8 +145,10 @@ def _whole(kind: str, name: str, value: Any, least: int, most: int) -> int:
 def _check_product(settings: dict[str, Any], type_: pa.DataType) -> None:
     if settings["num_sub_vectors"] is None:
         raise InvalidInputError("num_sub_vectors is required for IVF_PQ")
-    pieces = _whole(PQ, "num_sub_vectors", settings["num_sub_vectors"], 1, type_.list_size)
-    bits = _whole(PQ, "num_bits", settings["num_bits"], 4, 8)
+    pieces = _whole(
+        PQ, "num_sub_vectors", settings["num_sub_vectors"], least=1, most=type_.list_size
+    )
+    bits = _whole(PQ, "num_bits", settings["num_bits"], least=4, most=8)
     if bits not in (4, 8) or (bits == 4 and pieces % 2):
         raise InvalidInputError(
             f"IVF_PQ: num_bits is 8, or 4 with an even num_sub_vectors, not {bits} with {pieces}"
@@ -264,7 +266,11 @@ def write(
     elif kind == SQ:
         settings = {"num_bits": 8}
     details = vector_details(
-        model.metric, _COMPRESSIONS[kind], settings, hints, parameters["target_partition_size"] or 0
+        model.metric,
+        _COMPRESSIONS[kind],
+        settings,
+        hints=hints,
+        target_partition_size=parameters["target_partition_size"] or 0,
     )
     return SegmentDetails(details, _VERSION)
 
@@ -358,7 +364,7 @@ class _Model:
             return cls(kind, metric, centroids, storage, loss=loss)
         codebook = parameters["pq_codebook"]
         if codebook is None:
-            codebook = _codebook(sample, centroids, parameters, rows, rng)
+            codebook = _codebook(sample, centroids, parameters, rows=rows, rng=rng)
         storage = {
             "codebook_position": 2, "nbits": bits, "num_sub_vectors": len(codebook),
             "dimension": type_.list_size, "codebook_tensor": [], "transposed": True,
@@ -469,7 +475,7 @@ def _write_vectors(
                 words = flat_words.astype(_tensor_type(type_))
                 file.add_global_buffer(tensor_to_bytes(words))
             with rows.progress.stage("merge_partitions", len(lengths), "partitions") as add:
-                for batch, count in _batches(coded, order, lengths, model, schema):
+                for batch, count in _batches(coded, order, lengths, model=model, schema=schema):
                     file.write(batch)
                     add(count)
 

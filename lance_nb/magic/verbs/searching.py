@@ -136,7 +136,7 @@ def duplicates(context: MagicContext, args: Namespace) -> Result:
         refs.opened(dataset).attribute("near_duplicates").call(column, **options).line(),
     ]
     heading = f"Near duplicates of {label(dataset)} by {text.name(column)}"
-    return _with_values(dataset, heading, duplicate_table, args, lines)
+    return _with_values(dataset, heading, duplicate_table, args=args, lines=lines)
 
 
 @verb(
@@ -157,7 +157,7 @@ def doubts(context: MagicContext, args: Namespace) -> Result:
         refs.opened(dataset).attribute("label_doubts").call(column, args.label, **options).line(),
     ]
     heading = f"Doubts about {text.name(args.label)} of {label(dataset)} by {text.name(column)}"
-    return _with_values(dataset, heading, rows, args, lines)
+    return _with_values(dataset, heading, rows, args=args, lines=lines)
 
 
 def _compared(args: Namespace) -> dict[str, Any]:

@@ -84,14 +84,14 @@ class ReadPlan:
         dataset = options.open()
         columns = options.columns
         plan = cls(
-            PinnedVersion.of(dataset),
-            None if columns is None else tuple(columns),
-            options.get("filter"),
-            options.is_set("withrowid"),
-            options.is_set("withrowaddress"),
-            pa.schema([]),
-            pa.schema([]),
-            _batch_rows(dataset.opened[1]),
+            pinned=PinnedVersion.of(dataset),
+            columns=None if columns is None else tuple(columns),
+            filter=options.get("filter"),
+            with_row_id=options.is_set("withrowid"),
+            with_row_address=options.is_set("withrowaddress"),
+            stored=pa.schema([]),
+            schema=pa.schema([]),
+            batch_rows=_batch_rows(dataset.opened[1]),
         )
         stored = plan._scanner(dataset, None).projected_schema
         return replace(plan, stored=stored, schema=readable_schema(stored))
@@ -373,7 +373,14 @@ class ChangePlan:
             fields = list(changes.schema)
         schema = readable_schema(pa.schema(fields))
         skips = options.is_set("skipchangecommits")
-        return cls(PinnedVersion.of(dataset), tuple(names), schema, is_feed, key, skips)
+        return cls(
+            PinnedVersion.of(dataset),
+            tuple(names),
+            schema,
+            is_feed=is_feed,
+            key=key,
+            skips_changes=skips,
+        )
 
     def select(self, names: list[str]) -> ChangePlan:
         """Select columns. Raises InvalidInputError for an unknown column."""
@@ -452,7 +459,12 @@ class ChangePlan:
             before = self._dataset(part.version - 1).opened[1]
             columns, key = self._stored(dataset), list(self.key) or None
             feed = make_feed(
-                session, (before, after), columns, key, DEFAULT_BATCH_ROWS, share=part.share
+                session,
+                (before, after),
+                columns,
+                key=key,
+                batch_size=DEFAULT_BATCH_ROWS,
+                share=part.share,
             )
             yield from feed.reader()
             return

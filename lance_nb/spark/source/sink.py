@@ -138,13 +138,13 @@ def plan_write(options: SourceOptions, schema: StructType, *, overwrite: bool) -
     Raises SchemaMismatchError for columns that the dataset does not have, InvalidInputError.
     """
     settings = WriteSettings(
-        "overwrite" if overwrite else "append",
-        options.get("branch"),
-        options.storage_options,
-        options.is_set("enablestablerowids"),
-        options.files,
-        options.is_set("checksums"),
-        options.get("replacewhere"),
+        mode="overwrite" if overwrite else "append",
+        branch=options.get("branch"),
+        storage_options=options.storage_options,
+        stable_row_ids=options.is_set("enablestablerowids"),
+        files=options.files,
+        checksums=options.is_set("checksums"),
+        where=options.get("replacewhere"),
     )
     rows = RowWriter.of_frame(options.path, new_schema(schema, options.dimensions), settings)
     plan = rows.plan(settings.mode, "a DataFrame")

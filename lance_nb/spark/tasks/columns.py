@@ -64,7 +64,7 @@ def fill_fragments(
     """Write the columns ``part`` of some fragments; ``after`` is the new schema."""
     home, options = snapshot.locations.home, options_of(snapshot)
     filled = [
-        write_columns(home, fragment, part, values.batches(fragment), options)
+        write_columns(home, fragment, part, batches=values.batches(fragment), options=options)
         for fragment in select_fragments(snapshot, ids)
     ]
     return FilledFragments(tuple(filled), after)
@@ -100,7 +100,7 @@ class FillColumns:
             snapshot, self.values.value, columns=self.read_columns, batch_size=None,
             reader_schema=None,
         )  # fmt: skip
-        return fill_fragments(snapshot, self.part, values, self.fragment_ids, self.after)
+        return fill_fragments(snapshot, self.part, values, ids=self.fragment_ids, after=self.after)
 
 
 def plan_columns(
@@ -122,11 +122,21 @@ def plan_columns(
     pickled = PickledValue.of(dict(values) if isinstance(values, Mapping) else values)
     columns = None if read_columns is None else tuple(read_columns)
     tasks = tuple(
-        FillColumns(pinned, ids, pickled, columns, part, after, size)
+        FillColumns(
+            pinned=pinned,
+            fragment_ids=ids,
+            values=pickled,
+            read_columns=columns,
+            part=part,
+            after=after,
+            size_bytes=size,
+        )
         for ids, size in fragment_groups(snapshot, task_bytes)
     )
     detail = ", ".join(checked.schema.names)
-    return Plan("add_columns", detail, pinned, tasks, commit_columns, as_edits=stage_columns)
+    return Plan(
+        "add_columns", detail, pinned, tasks=tasks, finish=commit_columns, as_edits=stage_columns
+    )
 
 
 def commit_columns(plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
@@ -166,7 +176,7 @@ class CastFragments:
         """Write the column files. Raises PredicateError for a value out of range."""
         _, snapshot = self.pinned.open()
         values = CastColumns(snapshot, self.part)
-        return fill_fragments(snapshot, self.part, values, self.fragment_ids, self.after)
+        return fill_fragments(snapshot, self.part, values, ids=self.fragment_ids, after=self.after)
 
 
 def plan_cast(
@@ -186,9 +196,9 @@ def plan_cast(
     pinned, cast = PinnedVersion.of(dataset), altered.cast
     cut = () if cast is None else fragment_groups(snapshot, task_bytes)
     tasks = tuple(
-        CastFragments(pinned, ids, cast.part, altered.schema, size)
+        CastFragments(pinned, ids, cast.part, after=altered.schema, size_bytes=size)
         for ids, size in cut
         if cast is not None
     )
     detail = ", ".join(f"{path} to {type_}" for path, type_ in types.items())
-    return Plan("cast", detail, pinned, tasks, commit_columns, as_edits=stage_columns)
+    return Plan("cast", detail, pinned, tasks=tasks, finish=commit_columns, as_edits=stage_columns)

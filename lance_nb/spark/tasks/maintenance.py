@@ -127,7 +127,9 @@ def plan_compaction(dataset: LanceDataset, **options: Any) -> Plan:
         for task in compaction.plan(snapshot, compaction_options)
     )
     finish, as_edits = CommitRewrites(compaction_options), StageRewrites(compaction_options)
-    return Plan("compact", f"{len(tasks)} groups", pinned, tasks, finish, as_edits=as_edits)
+    return Plan(
+        "compact", f"{len(tasks)} groups", pinned, tasks=tasks, finish=finish, as_edits=as_edits
+    )
 
 
 def in_parts(plan: Plan, parts: int) -> list[Plan]:
@@ -229,7 +231,7 @@ def plan_index(
         request = indexing.trained(snapshot, request, progress=progress)
     tasks = tuple(BuildSegment(pinned, request, ids, size) for ids, size in groups)
     detail = f"{request.name} on {column}"
-    return Plan("create_index", detail, pinned, tasks, CommitSegments(request.name))
+    return Plan("create_index", detail, pinned, tasks=tasks, finish=CommitSegments(request.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,7 @@ class CopyFiles:
             store = open_store(
                 uri or self.source.opening_uri, self.source.storage_options, self.allow_bases
             )
-            size += copy_file(store, path, home, target, sums)
+            size += copy_file(store, path, home, target=target, sums=sums)
         if sums is not None:
             sums.write(home)
         return Copied(len(self.files), size)
@@ -312,14 +314,16 @@ def plan_clone(
             files,
             root if any(not uri for uri, *_ in files) else Location(files[0][0], root.options),
             copy,
-            size,
-            session.trusted_bases,
-            checksums,
+            size_bytes=size,
+            allow_bases=session.trusted_bases,
+            checksums=checksums,
         )
         for files, size in _packed(copies, session.root.uri, task_bytes)
     )
     pinned, detail = PinnedVersion.of(dataset), f"to {shown_uri}"
-    return Plan("clone", detail, pinned, tasks, CommitCopy(copy), commits_without_results=True)
+    return Plan(
+        "clone", detail, pinned, tasks=tasks, finish=CommitCopy(copy), commits_without_results=True
+    )
 
 
 def _packed(

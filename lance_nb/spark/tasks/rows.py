@@ -53,7 +53,7 @@ class DeleteRows:
 
 def plan_delete(dataset: LanceDataset, predicate: str, *, task_bytes: int = TASK_BYTES) -> Plan:
     """Plan a deletion. Raises PredicateError."""
-    return plan_where("delete", DeleteRows, dataset, predicate, task_bytes)
+    return plan_where("delete", DeleteRows, dataset, predicate=predicate, task_bytes=task_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def plan_update(
     pinned = PinnedVersion.of(dataset)
     assignments = tuple(updates.items())
     tasks = tuple(
-        UpdateRows(pinned, ids, assignments, where, size)
+        UpdateRows(pinned, ids, assignments, where=where, size_bytes=size)
         for ids, size in group_fragments(snapshot, task_bytes, selects)
     )
     detail = ", ".join(updates) + (f" where {where}" if where else "")
@@ -121,7 +121,7 @@ class CountRows:
 
 def plan_count(dataset: LanceDataset, predicate: str, *, task_bytes: int = TASK_BYTES) -> Plan:
     """Plan a count; nothing is committed. Raises PredicateError."""
-    return plan_where("count", CountRows, dataset, predicate, task_bytes)
+    return plan_where("count", CountRows, dataset, predicate=predicate, task_bytes=task_bytes)
 
 
 TASK_ROWS = 1_000_000
@@ -191,7 +191,18 @@ def plan_diff(
     of = max(1, -(-num_rows // task_rows))
     size = (counts.bytes_added + counts.bytes_removed) // of
     shown = None if columns is None else tuple(columns)
-    tasks = tuple(DiffRows(before, after, names, shown, index, of, size) for index in range(of))
+    tasks = tuple(
+        DiffRows(
+            before=before,
+            after=after,
+            key=names,
+            columns=shown,
+            number=index,
+            of=of,
+            size_bytes=size,
+        )
+        for index in range(of)
+    )
     return Plan("diff", f"{_named(diff.a)} to {_named(diff.b)}", after, tasks)
 
 

@@ -72,13 +72,13 @@ def _fields(a: Schema, b: Schema, renamed: Mapping[str, str]) -> Iterator[Row]:
         old_path = renamed.get(path, path)
         old_field = left.pop(old_path, None)
         if old_field is None:
-            yield _field_row(ADDED, path, None, None, other)
+            yield _field_row(ADDED, path, None, old=None, other=other)
         elif old_field.name != other.name:
-            yield _field_row(RENAMED, path, old_path, old_field, other)
+            yield _field_row(RENAMED, path, old_path, old=old_field, other=other)
         elif _shown(old_field) != _shown(other):
-            yield _field_row(CHANGED, path, old_path, old_field, other)
+            yield _field_row(CHANGED, path, old_path, old=old_field, other=other)
     for path, old_field in left.items():
-        yield _field_row(REMOVED, path, path, old_field, None)
+        yield _field_row(REMOVED, path, path, old=old_field, other=None)
 
 
 def _shown(field: Field) -> tuple[object, ...]:

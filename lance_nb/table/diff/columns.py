@@ -77,9 +77,12 @@ def pair_columns(a: Schema, b: Schema, renamed: Mapping[str, str]) -> tuple[Colu
         type_a = None if old is None else types_a[old.name]
         type_b = types_b[other.name]
         fits = type_a is None or can_cast(type_a.type, type_b.type)
-        pairs.append(ColumnPair(other.name, old, other, type_a, type_b, fits))
+        pairs.append(
+            ColumnPair(other.name, old, other, type_a=type_a, type_b=type_b, castable=fits)
+        )
     pairs += [
-        ColumnPair(field.name, field, None, types_a[field.name], None) for field in left.values()
+        ColumnPair(field.name, field, None, type_a=types_a[field.name], type_b=None)
+        for field in left.values()
     ]
     return tuple(pairs)
 

@@ -171,8 +171,8 @@ def plan_rows(
         ends,
         pairs,
         FragmentColumns(Places(ends.a.locations)),
-        FragmentColumns(Places(ends.b.locations)),
-        frozenset(key),
+        columns_b=FragmentColumns(Places(ends.b.locations)),
+        key=frozenset(key),
     )
     aligned: list[Aligned] = []
     left: list[FragmentRows] = []

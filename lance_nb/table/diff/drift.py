@@ -133,10 +133,15 @@ class Tally:
         has = self._numbers > 0
         distinct = None if self._skips_distinct or self._distinct is None else len(self._distinct)
         return ColumnProfile(
-            self._num_rows, self._sampled, self._nulls, distinct,
-            self._sum / self._numbers if has else None, self.low if has else None,
-            self.high if has else None, bins,
-        )  # fmt: skip
+            num_rows=self._num_rows,
+            num_sampled=self._sampled,
+            null_count=self._nulls,
+            distinct=distinct,
+            mean=self._sum / self._numbers if has else None,
+            minimum=self.low if has else None,
+            maximum=self.high if has else None,
+            histogram=bins,
+        )
 
     def _count_distinct(self, chunk: pa.Array) -> None:
         if self._skips_distinct:
@@ -271,7 +276,15 @@ def _drift(pair: ColumnPair, names: tuple[str, str], sides: tuple[_Side, _Side])
                 tally.look_again(read(), edges)
     before, after = (tally.profile(labels) for tally in tallies)
     bounds = tuple(edges.tolist())
-    return ColumnDrift(pair.name, kind, before, after, bounds, labels, _psi(before, after))
+    return ColumnDrift(
+        name=pair.name,
+        kind=kind,
+        before=before,
+        after=after,
+        edges=bounds,
+        labels=labels,
+        psi=_psi(before, after),
+    )
 
 
 def _held(side: _Side, name: str) -> Callable[[], Iterator[pa.Array]]:

@@ -171,4 +171,4 @@ def make_feed(
     pairs = pair_columns(begin.manifest.schema, end.manifest.schema, {})
     have = [pair for pair in pairs if pair.b is not None]
     names = tuple(pair.name for pair in choose_columns(have, columns))
-    return Feed(ends, identity, names, batch_size, share)
+    return Feed(ends, identity, names, batch_size=batch_size, share=share)

@@ -110,7 +110,7 @@ def match_fragments(a: Snapshot, b: Snapshot) -> FragmentMatch:
     changed = []
     equal = at_a.size - int(differs.sum())
     alone[~differs] = False
-    for number, pair in _compared(a, b, at_a, at_b, np.flatnonzero(differs)):
+    for number, pair in _compared(a, b, at_a, at_b=at_b, numbers=np.flatnonzero(differs)):
         alone[number] = False
         if pair.files_differ or pair.deletions_differ:
             changed.append(pair)

@@ -107,7 +107,9 @@ def find_ends(source: Source, a: Snapshot, b: Snapshot) -> Ends:
     place = {step.branch: number for number, step in enumerate(right)}
     position = next((number for number, step in enumerate(left) if step.branch in place), None)
     if position is None:
-        return Ends(source, a, b, None, (*_since(left, "a", 0), *_since(right, "b", 0)))
+        return Ends(
+            source, a, b, ancestor=None, between=(*_since(left, "a", 0), *_since(right, "b", 0))
+        )
     other = place[left[position].branch]
     version = min(left[position].version, right[other].version)
     ancestor = Past(left[position].branch, version)
@@ -115,7 +117,7 @@ def find_ends(source: Source, a: Snapshot, b: Snapshot) -> Ends:
         *_since(left[: position + 1], "a", version),
         *_since(right[: other + 1], "b", version),
     )
-    return Ends(source, a, b, ancestor, between)
+    return Ends(source, a, b, ancestor=ancestor, between=between)
 
 
 def past_of(root: Store, snapshot: Snapshot) -> list[Past]:

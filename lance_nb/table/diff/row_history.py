@@ -192,7 +192,7 @@ class RowHistory:
         if not names:
             return [self._event(position, MOVED, place)], origin
         old = self._values(origin.position, origin.place)
-        return [self._event(position, UPDATED, place, old, new, columns=names)], origin
+        return [self._event(position, UPDATED, place, old=old, new=new, columns=names)], origin
 
     def _beginning(self, position: int, place: Place, new: Mapping[str, Any]) -> RowEvent:
         done = self._path.transaction(position)
@@ -212,7 +212,7 @@ class RowHistory:
         )
         before = self._before(position)
         old = None if before is None else self._values(before.position, before.place)
-        events = [self._event(position, RESTORED, place, old, new)]
+        events = [self._event(position, RESTORED, place, old=old, new=new)]
         if restored_position is None or restored_place is None:
             return events, None
         last = Stay(restored_position, restored_place)
@@ -327,10 +327,18 @@ class RowHistory:
     ) -> RowEvent:
         snapshot, done = self._path.snapshot(position), self._path.transaction(position)
         return RowEvent(
-            snapshot.version, snapshot.branch, snapshot.manifest.timestamp,
-            None if done is None else done.operation, event, place.fragment.id, place.offset,
-            old, new, columns, None if done is None else done.message,
-        )  # fmt: skip
+            version=snapshot.version,
+            branch=snapshot.branch,
+            timestamp=snapshot.manifest.timestamp,
+            operation=None if done is None else done.operation,
+            event=event,
+            fragment_id=place.fragment.id,
+            offset=place.offset,
+            old=old,
+            new=new,
+            columns=columns,
+            message=None if done is None else done.message,
+        )
 
 
 def _alone(place: Place) -> Addresses:
@@ -357,13 +365,13 @@ def find_history(
     path = VersionPath(source, view)
     if key is not None:
         selector, last = RowSelector(key=dict(key)), _by_key(path, key)
-        return RowHistory(path, source, selector, columns, last)
+        return RowHistory(path, source, selector, columns=columns, last=last)
     number = _checked(row_id if address is None else address)
     if row_id is None or not has_row_ids(view):  # without stable row ids, they are addresses
         selector, last = _by_address(path, source, number)
     else:
         selector, last = RowSelector(row_id=number), _by_row_id(path, number)
-    return RowHistory(path, source, selector, columns, last)
+    return RowHistory(path, source, selector, columns=columns, last=last)
 
 
 def _checked(value: Any) -> int:

@@ -361,9 +361,13 @@ class RowLevel:
         """Tell how far the rows are known, without comparing any."""
         comparison = self._comparison(compared.columns, compared.new_columns)
         return RowsFound(
-            self._rows.added.num_rows, self._rows.removed.num_rows, comparison.num_changed,
-            comparison.is_finished, comparison.num_compared, comparison.num_rows,
-        )  # fmt: skip
+            self._rows.added.num_rows,
+            self._rows.removed.num_rows,
+            comparison.num_changed,
+            is_finished=comparison.is_finished,
+            compared=comparison.num_compared,
+            to_compare=comparison.num_rows,
+        )
 
     def compare(self, compared: Compared, upto: int, progress: Progress | None) -> None:
         """Compare until ``upto`` changed rows are found, or all are."""
@@ -384,7 +388,7 @@ class RowLevel:
             else:
                 rows = self._rows.added if kind == ADDED else self._rows.removed
                 last = rows.num_rows if stop is None else min(stop, rows.num_rows)
-                batches = placed_batches(view, kind, rows, (start, last), page.batch_size)
+                batches = placed_batches(view, kind, rows, span=(start, last), size=page.batch_size)
             for batch in batches:
                 shown += batch.num_rows
                 yield batch

@@ -295,7 +295,7 @@ def placed(fragments: tuple[Fragment, ...], owner: Ints, physical: Ints) -> Addr
     # Places in the dataset do not matter here, and no row is deleted: neither takes memory.
     unknown = np.broadcast_to(np.int64(0), physical.shape)
     live = np.broadcast_to(np.False_, physical.shape)
-    return Addresses(fragments, owner, physical, unknown, live)
+    return Addresses(fragments, owner, physical, position=unknown, deleted=live)
 
 
 def in_fragment(fragment: Fragment, physical: Ints) -> Addresses:

@@ -473,7 +473,11 @@ def _chain(tokens: list[Token], start: int, width: int, kind: tuple[str, str]) -
             break
     before = "".join(texts) + (" IN " if joint == "OR" else " NOT IN ")
     return _Cut(
-        name[0].start, tokens[max(after, start + 1) - 1].end, after - start, tuple(values), before
+        name[0].start,
+        tokens[max(after, start + 1) - 1].end,
+        after - start,
+        values=tuple(values),
+        before=before,
     )
 
 

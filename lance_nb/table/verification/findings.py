@@ -76,7 +76,14 @@ def choose_sample(sizes: Mapping[str, int], amount: float, seed: int | None = No
     if amount == 1 and is_share:
         chosen = order  # files of no bytes too
     read = sum(sizes[name] for name in chosen)
-    return Sample(frozenset(chosen), len(chosen), len(order), read, total, seed)
+    return Sample(
+        frozenset(chosen),
+        len(chosen),
+        len(order),
+        size_bytes=read,
+        size_bytes_in_all=total,
+        seed=seed,
+    )
 
 
 def _until(order: Sequence[str], sizes: Mapping[str, int], size_bytes: float) -> list[str]:

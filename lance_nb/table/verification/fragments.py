@@ -449,7 +449,14 @@ def _pieces_of(segment: Segment, position: int, start: int) -> Iterator[Piece]:
 def _listed(ids: U64s, position: int, start: int) -> Piece:
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
-    return Piece(position, int(ordered[0]), int(ordered[-1]) + 1, start, ordered, order + start)
+    return Piece(
+        position,
+        int(ordered[0]),
+        int(ordered[-1]) + 1,
+        start=start,
+        ids=ordered,
+        offsets=order + start,
+    )
 
 
 def _shared(

@@ -343,7 +343,7 @@ def file_findings(dataset: Dataset) -> Iterator[Finding]:
         for file, position in line.first_named.items():
             if file.kind in (DATA, DELETION) or (file.kind == INDEX and file.size_bytes):
                 version = line.versions[position]
-                problem = _missing(dataset, home, version, file, present_paths)
+                problem = _missing(dataset, home, version, file=file, present_paths=present_paths)
                 if file.kind == DATA:
                     is_lost.append(problem is not None and problem[0] == _MISSING[DATA])
                 if problem is None:

@@ -59,7 +59,13 @@ class Step:
         indices = {index.uuid: index for index in read_indices(snapshot) if not index.is_system}
         by_id = dict(zip(ids, fragments.raw, strict=True))
         manifest = snapshot.manifest
-        return cls(snapshot.version, by_id, indices, manifest.config, tuple(manifest.schema.names))
+        return cls(
+            snapshot.version,
+            by_id,
+            indices,
+            config=manifest.config,
+            columns=tuple(manifest.schema.names),
+        )
 
 
 # --- the transaction itself -----------------------------------------------------------------------

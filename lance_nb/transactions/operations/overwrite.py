@@ -87,8 +87,8 @@ class Overwrite(BaseOperation):
             Schema.from_pb(message.schema, message.schema_metadata, path),
             [Fragment.from_pb(fragment) for fragment in message.fragments],
             [BasePath.from_pb(initial_base) for initial_base in message.initial_bases],
-            dict(message.config_upsert_values),
-            unknown_bytes(message),
+            config_upsert_values=dict(message.config_upsert_values),
+            unknown=unknown_bytes(message),
         )
 
     def to_pb(self) -> pb.Transaction.Overwrite:

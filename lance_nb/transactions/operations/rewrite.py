@@ -153,8 +153,8 @@ class Rewrite(BaseOperation):
                 draft,
                 moves,
                 rewritten_index.old_id,
-                rewritten_index.new_id,
-                rewritten_index.new_index_files,
+                new_id=rewritten_index.new_id,
+                files=rewritten_index.new_index_files,
             )
         if draft.has_row_ids:
             cover_rewritten(
