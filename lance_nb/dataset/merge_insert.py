@@ -157,14 +157,13 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def retry_timeout(self, timeout: timedelta) -> Self:
         """Set how long to keep starting over; the first attempt is always made.
 
-                Args:
-                    timeout: 30 seconds by default.
+        Args:
+            timeout: 30 seconds by default.
 
-                Examples:
-                    >>> from dataclasses import replace
-        from datetime import timedelta
-                    >>> upsert = ds.merge_insert("id").when_matched_delete()
-                    >>> upsert = upsert.retry_timeout(timedelta(seconds=5))
+        Examples:
+            >>> from datetime import timedelta
+            >>> upsert = ds.merge_insert("id").when_matched_delete()
+            >>> upsert = upsert.retry_timeout(timedelta(seconds=5))
         """
         if not isinstance(timeout, timedelta):
             raise ArgumentError(f"timeout must be a timedelta, not {type(timeout).__name__}")

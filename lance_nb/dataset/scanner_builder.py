@@ -391,7 +391,7 @@ class ScannerBuilder:
         return self._set("fast_search", flag)
 
     def with_index_segments(self, index_segments: Iterable[Any] | None) -> Self:
-        """Choose index segments: ``to_scanner`` refuses, since every useful one is searched.
+        """Choose index segments: ``to_scanner`` raises NotSupportedError; all are searched.
 
         Args:
             index_segments: which.

@@ -199,7 +199,7 @@ def asked(ipython: InteractiveShell) -> Iterator[list[Namespace]]:
 
     ipython.run_line_magic("load_ext", "lance_nb")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LanceMagics, "_kept", keep)
+        patch.setattr(LanceMagics, "_value_of", keep)
         yield got
 
 

@@ -95,7 +95,7 @@ def test_small_pictures_are_marked_and_given_as_they_are() -> None:
     column = pa.array(values, pa.binary())
     assert image_marks(column) == "100001"
     found = thumbnails(column)
-    assert [(one.at, one.media.mime, one.media.width, one.media.height) for one in found] == [
+    assert [(one.row, one.media.mime, one.media.width, one.media.height) for one in found] == [
         (0, "image/png", 4, 3),
         (5, "image/png", 5, 5),
     ]
@@ -112,5 +112,5 @@ def test_a_picture_that_would_be_huge_when_decoded_is_not_given() -> None:
 def test_slices_and_views_are_read_in_place() -> None:
     column = pa.array([b"x", png(1, 2), png(3, 4)], pa.binary())
     assert image_marks(column.slice(1)) == "11"
-    assert [one.at for one in thumbnails(column.slice(2))] == [0]
+    assert [one.row for one in thumbnails(column.slice(2))] == [0]
     assert image_marks(column.cast(pa.binary_view())) == "011"

@@ -14,9 +14,9 @@ from lance_nb.table.refs import Ref
 from lance_nb.table.snapshot import Snapshot
 from tests.golden.copies import NAMES, copy_to_memory
 from tests.golden.opening import snapshot_of
-from tests.support.written_tables import files, make, rows, uri
+from tests.support.written_tables import as_another_process, files, make, rows, uri
 
-__all__ = ["files", "make", "rows", "uri"]
+__all__ = ["as_another_process", "files", "make", "rows", "uri"]
 
 
 @pytest.fixture(scope="session")
