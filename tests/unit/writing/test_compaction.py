@@ -252,10 +252,10 @@ def test_a_record_of_others_in_between_is_kept(make, uri, monkeypatch):
     once = [first]
     commit_staged = compaction.commit_staged
 
-    def late(session, branch, staged, *more):
+    def late(session, branch, staged, *more, **options):
         if isinstance(staged.operation, Rewrite) and once:
             lance_nb.dataset(uri).optimize.commit_compaction([once.pop()])
-        return commit_staged(session, branch, staged, *more)
+        return commit_staged(session, branch, staged, *more, **options)
 
     monkeypatch.setattr(compaction, "commit_staged", late)
     made.optimize.commit_compaction([second])
