@@ -47,7 +47,7 @@ def test_a_commit_that_fails_leaves_the_dataset_as_it_was(
     uri = written(tmp_path)
     frame = session.createDataFrame(rows(0, 10))
 
-    def refused(*args: object) -> None:
+    def refused(*_args: object, **_options: object) -> None:
         raise CommitConflictError("refused by a test")
 
     with monkeypatch.context() as patched:
@@ -94,8 +94,8 @@ def test_an_abort_after_an_unclear_commit_deletes_nothing(
     empty = writer.write(iter([]))
     commit = plan.commit_staged
 
-    def unclear(*args: Any) -> None:
-        commit(*args)
+    def unclear(*args: Any, **options: Any) -> None:
+        commit(*args, **options)
         raise CommitStateUnknownError("the reply was lost")
 
     with monkeypatch.context() as patched:

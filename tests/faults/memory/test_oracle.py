@@ -38,9 +38,9 @@ def _look_then_write(patch: pytest.MonkeyPatch) -> None:
 def _unknown_is_failed(patch: pytest.MonkeyPatch) -> None:
     whole = version_slots.claim
 
-    def claim(*args) -> bool:
+    def claim(*args, **options) -> bool:
         try:
-            return whole(*args)
+            return whole(*args, **options)
         except CommitStateUnknownError as error:
             raise StorageError("", "gave up") from error
 
