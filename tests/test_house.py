@@ -21,6 +21,7 @@ from tests.house import (
     code_rules,
     dead_names,
     document_rules,
+    measures,
     name_rules,
     safety_rules,
     security_table,
@@ -39,6 +40,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 MODULE = "lance_nb/table/scan.py"
+CALLS_BY_POSITION_MAX = 142  # of drawing, loops and errors, most of them; may only fall
 IN_MEMORY = safety_rules.PICKLES_IN_MEMORY[0]
 WIDGET = "lance_nb/explorer/rows/rows.js"
 DOC = '"""A module."""\n'
@@ -263,6 +265,33 @@ def test_every_rule_has_a_planted_offence() -> None:
 )
 def test_rule_leaves_its_named_exceptions_alone(rule: Rule, path: str, text: str) -> None:
     assert not list(rule(Source(path, text)))
+
+
+def test_no_modules_of_the_package_import_each_other(sources: list[Source]) -> None:
+    package = [source for source in sources if source.is_package_code]
+
+    assert measures.import_circles(package) == []
+
+
+def test_modules_that_import_each_other_are_seen() -> None:
+    circle = [
+        Source("lance_nb/table/scan.py", "def f():\n    from lance_nb.table import take"),
+        Source("lance_nb/table/take.py", "from lance_nb.table.scan import f"),
+    ]
+
+    assert measures.import_circles(circle) == [["lance_nb.table.scan", "lance_nb.table.take"]]
+
+
+def test_calls_that_pass_many_arguments_by_position_become_fewer(sources: list[Source]) -> None:
+    package = [source for source in sources if source.is_package_code]
+
+    assert measures.calls_by_position(package) <= CALLS_BY_POSITION_MAX
+
+
+def test_calls_that_pass_many_arguments_by_position_are_counted() -> None:
+    calls = Source(MODULE, "f(1, 2, 3, 4, 5)\nf(1, 2, 3, 4, e=5)\nf(1, 2, 3, 4, *x)")
+
+    assert measures.calls_by_position([calls]) == 1
 
 
 def test_vague_names_become_fewer(sources: list[Source]) -> None:

@@ -27,6 +27,7 @@ from tests.house.name_rules import count_vague_names
 from tests.house.source import GENERATED_PREFIX, ROOT, Source, repository_sources
 
 LONGEST = 5
+POSITIONS_MAX = 4
 JS_LINES_MAX = 150
 ROOT_DOCUMENTS = (
     "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
@@ -57,6 +58,7 @@ def measure() -> dict[str, Any]:
         "vague names by folder": {key: n for key, n in sorted(vague.items()) if n},
         "longest Python functions": longest_functions(package),
         f"JavaScript functions above {JS_LINES_MAX} lines": long_scripts(),
+        f"calls with more than {POSITIONS_MAX} arguments by position": calls_by_position(package),
         "modules in circles of imports": import_circles(package),
         "modules that write HTML or SVG": sorted(
             source.path for source in package if _MARKUP.search(source.text)
@@ -142,6 +144,16 @@ def import_circles(sources: Iterable[Source]) -> list[list[str]]:
     }
     graph = {name: _imported(source, name, names) - {name} for name, source in names.items()}
     return sorted((sorted(group) for group in _components(graph) if len(group) > 1), key=len)[::-1]
+
+
+def calls_by_position(sources: Iterable[Source]) -> int:
+    """Count calls with more than four arguments that are passed by position."""
+    return sum(
+        isinstance(node, ast.Call)
+        and sum(not isinstance(argument, ast.Starred) for argument in node.args) > POSITIONS_MAX
+        for source in sources
+        for node in source.nodes
+    )
 
 
 def files_that_run() -> dict[str, int | str]:
