@@ -69,13 +69,11 @@ def _deletions_not_merged(patch: pytest.MonkeyPatch) -> None:
 def _deletions_of_others_forgotten(patch: pytest.MonkeyPatch) -> None:
     whole = rebase_module.RebaseContext
 
-    def context(*parts):
-        *first, write, affected = parts
-
+    def context(*parts, write_deletions, affected_rows, **options):
         def only_ours(fragment_id, read_version, _vector):
-            return write(fragment_id, read_version, affected[fragment_id])
+            return write_deletions(fragment_id, read_version, affected_rows[fragment_id])
 
-        return whole(*first, only_ours, affected)
+        return whole(*parts, write_deletions=only_ours, affected_rows=affected_rows, **options)
 
     patch.setattr(rebase_module, "RebaseContext", context)
 
