@@ -208,7 +208,7 @@ def parse_chunks(
         if np.logical_or.reduce(is_outside):
             wrong = int(is_outside.argmax())
             room = int(ends[wrong] - position[wrong])
-            raise corrupt(f"a part {name!r} within {room} bytes", f"{int(sizes[wrong])} bytes")
+            raise corrupt(f"a chunk part within {room} bytes", f"{int(sizes[wrong])} bytes")
         parts.append(ChunkBuffer(data, position, sizes))
     rep = parts.pop(0) if has_rep else None
     definition = parts.pop(0) if has_def else None

@@ -139,9 +139,17 @@ def _compared(place: str, theirs: Any, ours: Any, cause: str | None) -> Iterator
             yield from _compared(f"{place}.{name}", _member(theirs, name), mine, cause)
 
 
+def refuses(value: Any) -> bool:
+    """Tell whether every call raises an error, whatever the arguments."""
+    try:
+        return inspect.signature(value).return_annotation == "NoReturn"
+    except (TypeError, ValueError):
+        return False
+
+
 def _compared_parameters(place: str, theirs: Any, ours: Any, cause: str | None) -> Iterator[Entry]:
     wanted = parameters(theirs) or {}
-    offered = None if cause is not None else parameters(ours)
+    offered = None if cause is not None or refuses(ours) else parameters(ours)
     named = [one for one in wanted.values() if one.kind not in _BY_KEYWORD]
     for position, one in enumerate(named):
         if one.name.startswith("_"):
