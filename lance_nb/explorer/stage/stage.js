@@ -260,7 +260,7 @@ class Stage {
       const { running } = result;
       if (!running || !this.work) return;
       const parts = [
-        `${running.what}: ${running.phase}`,
+        `${running.title}: ${running.phase}`,
         running.engine === "spark" && "on Spark",
         running.counts_tasks && `${running.done} of ${plural(running.total, "task")}`,
         running.rows && plural(running.rows, "row"),

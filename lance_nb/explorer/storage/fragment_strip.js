@@ -47,6 +47,7 @@ export class FragmentStrip {
         tabindex: "0",
         "aria-label": "fragments; Enter opens one, plus and minus zoom",
         "aria-valuemin": "0",
+        "aria-valuenow": "0",
       },
       this.canvas,
     );
