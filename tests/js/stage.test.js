@@ -194,7 +194,7 @@ test("while something runs nothing else is begun, and how far it is is asked", a
   assert.deepEqual([bar.max, bar.value], [9, 3]);
   mock.timers.tick(400);
   const now = {
-    what: "delete", phase: "running", engine: "spark", done: 3, total: 9, rows: 1200,
+    title: "delete", phase: "running", engine: "spark", done: 3, total: 9, rows: 1200,
     size_bytes: 3400000, elapsed_s: 2.4, counts_tasks: true,
   }; // biome-ignore format: one progress
   await kernel.last("stage.running").answer({ running: now });
@@ -369,7 +369,7 @@ test("tasks are counted from the start, also while a session starts", async () =
   button(cardAt(0), "Commit").click();
   mock.timers.tick(400);
   const now = {
-    what: "delete", phase: "starting spark", engine: "spark", done: 0, total: 12, rows: 0,
+    title: "delete", phase: "starting spark", engine: "spark", done: 0, total: 12, rows: 0,
     size_bytes: 0, elapsed_s: 3, counts_tasks: true,
   }; // biome-ignore format: one progress
   await kernel.last("stage.running").answer({ running: now });
@@ -412,7 +412,7 @@ test("progress names only what is known, and the notice of a saved page is gone"
   button(cardAt(0), "Commit").click();
   mock.timers.tick(400);
   const now = {
-    what: "delete", phase: "planning", engine: "local", done: 0, total: 0, rows: 0,
+    title: "delete", phase: "planning", engine: "local", done: 0, total: 0, rows: 0,
     size_bytes: 0, elapsed_s: 0,
   }; // biome-ignore format: one progress
   await kernel.last("stage.running").answer({ running: now });

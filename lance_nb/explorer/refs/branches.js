@@ -19,9 +19,10 @@ class Branches {
   form = h("div.lnb-br-form");
   matches = h("small.lnb-br-found");
   reviews = h("div.lnb-br-review", { hidden: true });
-  kinds = ["branch", "tag"].map((kind) =>
-    button("", () => this.setKind(kind, ""), { class: "lnb-choice" }),
-  );
+  kinds = [
+    button("branches", () => this.setKind("branch", ""), { class: "lnb-choice" }),
+    button("tags", () => this.setKind("tag", ""), { class: "lnb-choice" }),
+  ];
   /** @type {HTMLInputElement} */
   filter = h("input.lnb-input", {
     type: "search",
