@@ -275,6 +275,6 @@ def write_fragments(
     from lance_nb.dataset.write_arguments import opened_request
     from lance_nb.writing import fragments
 
-    place, current, request = opened_request(dataset_uri, mode, arguments)
+    place, current, request, _ = opened_request(dataset_uri, mode, arguments)
     transaction = fragments.write_fragments(place, current, data, request, mode=mode, schema=schema)
     return transaction if return_transaction else fragments.fragments_of(transaction)

@@ -29,14 +29,14 @@ _AS_THEY_ARE = (
     "target_all_bases",
 )  # fmt: skip
 
-Opened = tuple[Session, Snapshot | None, writing.WriteRequest]
+Opened = tuple[Session, Snapshot | None, writing.WriteRequest, list[str]]
 
 
 def opened_request(uri: Destination | None, mode: str, arguments: Mapping[str, Any]) -> Opened:
     """Return where to write, the version that is there (None: no dataset), and the request.
 
-    ``arguments`` are the arguments of ``write_dataset`` by name; others are left alone. Places that
-    the request names are trusted. Raises as ``write_dataset``.
+    Return also the places that the request names, which the session trusts. ``arguments`` are those
+    of ``write_dataset`` by name; others are left alone. Raises as ``write_dataset``.
     """
     check_refused({name: arguments.get(name) for name in _REFUSED})
     if uri is None:
@@ -64,16 +64,17 @@ def opened_request(uri: Destination | None, mode: str, arguments: Mapping[str, A
             **({CONFIG_KEY: ALGORITHM} if arguments.get("checksums") else {}),
         },
     )
-    return *writing.trusted(session, current, writing.named_places(current, request)), request
+    places = writing.named_places(current, request)
+    return *writing.trusted(session, current, places), request, places
 
 
 def write_rows(
     data: Any, uri: Destination | None, mode: str, arguments: Mapping[str, Any]
 ) -> tuple[Session, Snapshot]:
     """Write rows and commit them, as ``write_dataset`` does; return the new version."""
-    session, current, request = opened_request(uri, mode, arguments)
+    session, current, request, places = opened_request(uri, mode, arguments)
     snapshot = writing.write(
         session, current, data, request, mode=mode, schema=arguments.get("schema")
     )
-    remember_created(session.root.uri, writing.named_places(current, request))
+    remember_created(session.root.uri, places)
     return session, snapshot
