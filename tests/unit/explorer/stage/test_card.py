@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset, staging
 from lance_nb.errors import CancelledError, CommitStateUnknownError, InvalidInputError
+from lance_nb.explorer.stage import card as card_module
 from lance_nb.explorer.stage.card import COMMITTED, UNKNOWN, Card, ProgressReporter
 from lance_nb.explorer.stage.card_view import card_json
 from lance_nb.explorer.stage.edit_forms import EditForm
@@ -223,3 +227,11 @@ def test_time_goes_on_while_nothing_is_reported() -> None:
     first, then = reporter.snapshot(), reporter.snapshot()
     assert then.elapsed_s > first.elapsed_s > 0.0
     assert reporter.now.elapsed_s == 0.0
+
+
+def test_the_view_reads_fields_that_running_work_has() -> None:
+    script = (Path(card_module.__file__).parent / "stage.js").read_text("utf-8")
+    read = set(re.findall(r"(?<![.\w])running\.(\w+)", script))
+
+    assert "title" in read
+    assert read <= {field.name for field in fields(card_module.Running)}
