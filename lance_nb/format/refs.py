@@ -22,6 +22,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from lance_nb.errors import CorruptFileError, InvalidRefError
@@ -208,8 +209,7 @@ class _Record:
 
     def _get(self, name: str) -> Any:
         """Return the value of a snake_case key or of its camelCase form, None if absent."""
-        first, *rest = name.split("_")
-        camel = first + "".join(word.capitalize() for word in rest)
+        camel = _camel_case(name)
         self._names_read |= {name, camel}
         value = self._values.get(camel)
         return self._values.get(name) if value is None else value
@@ -258,6 +258,12 @@ class _Record:
         return tuple((version, identity) for version, identity in pairs)
 
 
+@cache
+def _camel_case(name: str) -> str:
+    first, *words = name.split("_")
+    return first + "".join(word.capitalize() for word in words)
+
+
 def _is_pair(value: object) -> bool:
     match value:
         case [int(), str()]:
@@ -265,8 +271,19 @@ def _is_pair(value: object) -> bool:
     return False
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _dump(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(record, indent=2, ensure_ascii=False).encode()
+    """Return ``json.dumps(record, indent=2)``, whose encoder is written in Python, for scalars."""
+    pairs = ",\n".join(f"  {_encode(key)}: {_dump_value(value)}" for key, value in record.items())
+    return f"{{\n{pairs}\n}}".encode()
+
+
+def _dump_value(value: Any) -> str:
+    if not value or not isinstance(value, dict | list):
+        return _encode(value)
+    return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n  ")
 
 
 def _parse_time(text: str) -> int | None:

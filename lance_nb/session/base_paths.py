@@ -158,6 +158,9 @@ def _absolute(place: str | os.PathLike[str], source: str) -> str:
 
 def remember_created(root: str, bases: Iterable[str]) -> None:
     """Note that this process put base paths into the dataset at ``root``."""
+    bases = tuple(bases)
+    if not bases:  # where nothing is noted at all, no root has to be looked up
+        return
     key = _key(root)
     with _lock:
         created = _created.setdefault(key, _Created())

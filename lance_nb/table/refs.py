@@ -17,7 +17,7 @@ Source: spec page "branch and tag"; both JSON spellings.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
 from functools import partial
@@ -58,12 +58,14 @@ class Target:
 
 def list_tags(root: Store) -> dict[str, Tag]:
     """Read every tag, sorted by name. Raises CorruptFileError for one that is damaged."""
-    return {name: read_tag(root, name) for name in tag_names(root)}
+    names = tag_names(root)
+    return dict(zip(names, _read_each(root, read_tag, names), strict=True))
 
 
 def list_branches(root: Store) -> dict[str, Branch]:
     """Read every branch, sorted by name. Main has no file and is not listed."""
-    return {name: read_branch(root, name) for name in branch_names(root)}
+    names = branch_names(root)
+    return dict(zip(names, _read_each(root, read_branch, names), strict=True))
 
 
 def tag_names(root: Store) -> list[str]:
@@ -218,6 +220,14 @@ _LOCAL = ("file", "memory")
 Record = TypeVar("Record")
 
 
+def _read_each(
+    root: Store, read: Callable[[Store, str], Record], names: Iterable[str]
+) -> list[Record]:
+    """Read records in order: side by side where a request takes long."""
+    tasks = [partial(read, root, name) for name in names]
+    return [task() for task in tasks] if root.scheme in _LOCAL else run_all(tasks)
+
+
 class RefCache:
     """What the records below one root say now. Safe for several threads."""
 
@@ -312,18 +322,11 @@ class _Folder(Generic[Record]):
                 yield name, info
 
     def _read_all(self, names: list[str], *, readable: bool) -> dict[str, Record]:
-        """Read records: side by side where a read is a journey."""
-
-        def read(name: str) -> Record | None:
-            if not readable:
-                return self._read(self._root, name)
+        def read_readable(root: Store, name: str) -> Record | None:
             with suppress(FormatError, NotFoundError):
-                return self._read(self._root, name)
+                return self._read(root, name)
             return None
 
-        if self._root.scheme in _LOCAL:
-            records = [read(name) for name in names]
-        else:
-            records = run_all([lambda name=name: read(name) for name in names])  # type: ignore[misc]
+        records = _read_each(self._root, read_readable if readable else self._read, names)
         pairs = zip(names, records, strict=True)
         return {name: record for name, record in pairs if record is not None}

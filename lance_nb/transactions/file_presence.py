@@ -229,7 +229,9 @@ def _stored_fragments(current: Manifest | None, fresh: Sequence[Fragment]) -> di
     """Return the fragments of the current version with the same ids, by id."""
     if current is None:
         return {}
-    return current.fragments.with_ids(fragment.id for fragment in fresh)
+    highest = current.max_fragment_id
+    ids = [fragment.id for fragment in fresh if highest is None or fragment.id <= highest]
+    return current.fragments.with_ids(ids) if ids else {}  # an append looks at no other fragment
 
 
 def _task_shares(items: Sequence[T]) -> list[Sequence[T]]:

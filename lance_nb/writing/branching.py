@@ -528,9 +528,10 @@ class BranchWriter:
     # --- looking ----------------------------------------------------------------------------------
 
     def _record_of(self, name: str) -> Branch | None:
+        path = branch_path(name)
         try:
-            return refs.read_branch(self.root, name)
-        except RefNotFoundError:
+            return Branch.from_bytes(self.root.read(path), f"{self.root.uri}/{path}")
+        except ObjectNotFoundError:  # nothing is listed: creating one branch reads no other
             return None
 
     def _alike(self, name: str) -> list[str]:

@@ -48,6 +48,15 @@ def test_a_branch_record_round_trips_with_its_ancestors():
         "metadata",
     }
     assert Branch.from_bytes(branch.to_bytes(), "") == branch
+    assert branch.to_bytes().decode() == json.dumps(record, indent=2)
+
+
+@pytest.mark.parametrize("value", ['é\n"', {"a": {"b": [], "c": [1, None]}}, [], 1.5, True])
+def test_a_record_is_indented_whatever_it_holds(value: object):
+    record = {"version": 2, "metadata": {"é\n": "\n  "}, "new": value}
+    data = Tag.from_bytes(json.dumps(record).encode(), "").to_bytes().decode()
+    assert data == json.dumps(json.loads(data), indent=2, ensure_ascii=False)
+    assert json.loads(data)["new"] == value
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import StorageError
+from lance_nb.table.refs import list_tags
 from tests.support.bucket import Bucket, bucket_in_memory
 
 ROWS = pa.table({"a": range(5)})
@@ -76,3 +77,33 @@ def test_deletion_files_are_sent_together(bucket: Bucket):
     dataset = lance_nb.dataset(PLACE)
     dataset.delete("a = 3")
     assert lance_nb.dataset(PLACE).count_rows() == 12
+
+
+def test_a_new_tag_or_branch_reads_no_other(bucket: Bucket):
+    dataset = lance_nb.write_dataset(ROWS, PLACE)
+    for number in range(20):
+        dataset.tags.create(f"tag-{number}", 1)
+    dataset.create_branch("other")
+    bucket.requests.clear()
+    dataset.tags.create("new", 1)
+    assert dict(bucket.requests) == {("head", "_versions"): 1, ("put", "_refs"): 1}
+    bucket.requests.clear()
+    dataset.create_branch("new")
+    assert bucket.requests["list_with_delimiter", "_refs"] == 0
+    assert bucket.requests["get", "_refs"] == 1  # of its own record, which is not there
+    assert bucket.requests.total() <= 14
+
+
+def test_tags_are_read_side_by_side(bucket: Bucket):
+    dataset = lance_nb.write_dataset(ROWS, PLACE)
+    for name in ("first", "second", "third"):
+        dataset.tags.create(name, 1)
+    together = threading.Barrier(3)
+
+    def meet(name: str, path: str) -> None:
+        if name == "get" and "/_refs/" in path:
+            together.wait(10)  # breaks when they are read one after the other
+
+    bucket.before = meet
+    root = dataset.tags._session.root
+    assert list(list_tags(root)) == list(dataset.tags.list()) == ["first", "second", "third"]
