@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-PACKAGES = ("format", "encodings", "file", "table", "transactions")
+PACKAGES = ("format", "encodings", "file", "table", "transactions", "writing", "merging")
 
 # Arguments that turn a broken assumption into an error, and change no result where it holds.
 GUARDS = frozenset({"strict", "zero_copy_only", "assume_unique"})
