@@ -26,10 +26,12 @@ from sqlglot.errors import SqlglotError
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, VersionNotFoundError, clip
 from lance_nb.table.predicate.sql_text import parse_duckdb, problem_of, shown
+from lance_nb.table.ref_grammar import resolve
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
+    from lance_nb.table.refs import Ref
 
 Statement = str | Callable[[Any], Any]
 Nulls = Literal["pass", "fail"]
@@ -116,27 +118,38 @@ class Bisection:
 def bisect(
     dataset: LanceDataset,
     statement: Statement,
-    good: int | None,
-    bad: int | None,
+    good: Ref | None,
+    bad: Ref | None,
     nulls: Nulls = "pass",
 ) -> Bisection:
     """Search the versions of the branch between ``good`` and ``bad``.
 
-    Raises VersionNotFoundError, InvalidInputError (``good`` does not come before ``bad``).
+    Raises VersionNotFoundError, InvalidInputError (``good`` does not come before ``bad``, or one is
+    of another branch).
     """
     if nulls not in get_args(Nulls):
         raise InvalidInputError(f"bisect: nulls must be 'pass' or 'fail', not {nulls!r}")
     numbers = dataset.version_numbers()
-    bad = numbers[-1] if bad is None else bad
-    good = numbers[0] if good is None else good
-    for number in (good, bad):
+    oldest = numbers[0] if good is None else _number(dataset, good)
+    newest = numbers[-1] if bad is None else _number(dataset, bad)
+    for number in (oldest, newest):
         if number not in numbers:
             raise VersionNotFoundError(dataset.uri, number, f"{numbers[0]} to {numbers[-1]}")
-    if good > bad:
-        raise InvalidInputError(f"bisect: good={good} must not be newer than bad={bad}")
+    if oldest > newest:
+        raise InvalidInputError(f"bisect: good={oldest} must not be newer than bad={newest}")
     return _search(
-        dataset, statement, [number for number in numbers if good <= number <= bad], nulls
+        dataset, statement, [number for number in numbers if oldest <= number <= newest], nulls
     )
+
+
+def _number(dataset: LanceDataset, ref: Ref) -> int:
+    target = resolve(dataset.opened[0].root, ref, dataset.branch)
+    if target.branch != dataset.branch:
+        raise InvalidInputError(
+            f"bisect looks at versions of {dataset.branch or 'main'}; {ref!r} is one of "
+            f"{target.branch or 'main'}"
+        )
+    return dataset.latest_version if target.version is None else target.version
 
 
 def _search(

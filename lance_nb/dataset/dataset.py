@@ -53,7 +53,8 @@ from lance_nb.session.session import CacheSession
 from lance_nb.session.storage_access import IOStats, StorageOptionsAccessor
 from lance_nb.shown_text import visible
 from lance_nb.storage.registry import StorageOptions
-from lance_nb.table.refs import Ref, Target, resolve
+from lance_nb.table.ref_grammar import resolve
+from lance_nb.table.refs import Ref, Target
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import storage_version
 
@@ -1225,8 +1226,9 @@ class LanceDataset(OpenedVersion):
         """Return the dataset at another version.
 
         Args:
-            version: a number on this branch, a tag, or ``(branch, version)`` with None for main and
-                for the latest.
+            version: a number on this branch, a tag, a branch, ``"branch:number"``, ``"HEAD~2"``, a
+                date or time, or ``(branch, version)`` with None for main and for the latest. A
+                text that may be read in more than one way is refused, with how each is written.
 
         Raises VersionNotFoundError, RefNotFoundError, InvalidRefError.
 
@@ -1258,8 +1260,8 @@ class LanceDataset(OpenedVersion):
         self,
         statement: Statement,
         *,
-        good: int | None = None,
-        bad: int | None = None,
+        good: Ref | None = None,
+        bad: Ref | None = None,
         nulls: Nulls = "pass",
     ) -> Bisection:
         """Find the first version of this branch for which a statement is false. Not in pylance.
@@ -1406,9 +1408,8 @@ class LanceDataset(OpenedVersion):
         """Compare two versions; each part of the result reads what it needs.
 
         Args:
-            a: the version compared from: what ``checkout_version`` takes, text as in
-                lance_nb.table.diff.merge_base ("HEAD~2", a branch, "branch:12"), or an opened
-                version of the same dataset.
+            a: the version compared from: what ``checkout_version`` takes, or an opened version of
+                the same dataset.
             b: the version compared to; this one by default.
             key: columns that tell rows apart. Without it stable row ids do, or the unenforced
                 primary key, or the row's address (see ``Diff.identity``).
@@ -1527,8 +1528,6 @@ class LanceDataset(OpenedVersion):
         return diff.find_history(self._session, self._snapshot, named, columns)
 
     def _compared(self, ref: Ref | OpenedVersion) -> Snapshot:
-        from lance_nb.table import diff
-
         if isinstance(ref, OpenedVersion):
             session, snapshot = ref.opened
             if session.root.uri != self._session.root.uri:
@@ -1537,7 +1536,7 @@ class LanceDataset(OpenedVersion):
                     "datasets; a diff compares versions of one dataset"
                 )
             return snapshot
-        target = diff.target_of(self._session, ref, self.branch)
+        target = resolve(self._session.root, ref, self.branch)
         if (target.branch, target.version) == (self.branch, self.version):
             return self._snapshot
         return self._session.load(target)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.bisecting import Bisection
     from lance_nb.dataset.checks.evaluation import Progress
     from lance_nb.dataset.dataset import LanceDataset
+    from lance_nb.table.refs import Ref
 
 
 class Expectations:
@@ -286,8 +287,8 @@ class Expectations:
         self,
         name: str,
         *,
-        good: int | None = None,
-        bad: int | None = None,
+        good: Ref | None = None,
+        bad: Ref | None = None,
         progress: Progress | None = None,
     ) -> Bisection:
         """Find the first version of this branch at which an expectation fails.

@@ -58,10 +58,10 @@ def dataset(
 
     Args:
         uri: a path, or a URI that its store's fsspec driver knows.
-        version: a number, a tag, or ``(branch, version)`` with None for main and for the latest.
-            pylance cannot open a branch directly.
-        asof: the newest version committed at or before that time (naive times are local); ignored
-            when ``version`` is given.
+        version: a number, a tag, a branch, ``"branch:number"``, ``"HEAD~2"``, a date or time, or
+            ``(branch, version)`` with None for main and for the latest. In pylance a text is a tag.
+        asof: the newest version committed at or before that time (naive times are local, a date is
+            its midnight as in pylance); ignored when ``version`` is given.
         commit_lock: a function of a version that returns a context manager, held while a commit
             writes that version.
         storage_options: for the store, as fsspec users write them; ``manifest_store`` is the URL of

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lance_nb.errors import InvalidInputError
 from lance_nb.session.opened import VersionPart
 from lance_nb.table import refs
+from lance_nb.table.ref_grammar import resolve
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from lance_nb.merging.branch_merging import (
         BranchComparison,
         MergePlan,
-        MergeSource,
         Resolve,
     )
     from lance_nb.session.session import Session
@@ -410,7 +410,7 @@ class Branches(VersionPart):
         branching.branch_writer(self._session).replace_metadata(branch, metadata)
 
     def compare(
-        self, source: MergeSource, into: str | None = None, *, progress: Progress | None = None
+        self, source: Ref, into: str | None = None, *, progress: Progress | None = None
     ) -> BranchComparison:
         """Count the versions that a branch and another one do not have in common. Not in pylance.
 
@@ -433,14 +433,14 @@ class Branches(VersionPart):
         from lance_nb.merging import branch_merging
         from lance_nb.writing import branching
 
-        origin = branch_merging.source_of(self._session, source)
+        origin = resolve(self._session.root, source, None)
         name = (self._snapshot.branch or refs.MAIN) if into is None else into
         target = branching.target_of(self._session, self._snapshot, (name, None))
         return branch_merging.compare_branches(self._session, origin, target, progress)
 
     def plan_merge(
         self,
-        source: MergeSource,
+        source: Ref,
         into: str | None = None,
         *,
         strategy: str = "auto",
@@ -483,7 +483,7 @@ class Branches(VersionPart):
 
     def merge(
         self,
-        source: MergeSource,
+        source: Ref,
         into: str | None = None,
         *,
         squash: bool = True,

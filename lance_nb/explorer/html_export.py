@@ -28,7 +28,6 @@ from typing import Any
 
 from lance_nb.errors import LanceError
 from lance_nb.explorer import assets, text
-from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.history.versions import version_bars
 from lance_nb.explorer.html_page import explorer_page
 from lance_nb.explorer.messages import Handler, handle
@@ -115,7 +114,8 @@ def take_snapshot(
 
 def _places(dataset: Source, versions: Sequence[int | str] | None) -> list[Place]:
     if versions is not None:
-        opened = (refs.resolve(dataset, str(version)) for version in list(versions)[:MAX_VERSIONS])
+        refs = list(versions)[:MAX_VERSIONS]
+        opened = (dataset.checkout_version(ref) for ref in refs)
         return list(dict.fromkeys((source.branch, source.version) for source in opened))
     own = [(dataset.branch, number) for number in reversed(dataset.version_numbers()[-_NEWEST:])]
     readable = getattr(dataset.tags, "readable", dataset.tags.list)

@@ -394,7 +394,7 @@ class Session:
 
     def travel(self, ref: str) -> None:
         """Go to the version that ``ref`` names; the version shown is unchanged if that fails."""
-        self.dataset = self._keep(refs.resolve(self.dataset, ref))
+        self.dataset = self._keep(self.dataset.checkout_version(ref))
         self.selected = Selection()
 
     def stand(self, place: Place) -> None:

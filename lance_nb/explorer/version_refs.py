@@ -1,14 +1,6 @@
-"""Resolve refs as people write them, complete them, and write the code that opens them.
+"""Open datasets and versions as people write them, complete refs, and write the code that opens.
 
-======================  ===========================================================
-``12``                  version 12 of the current branch
-``dev``                 newest version of branch dev; ``main`` is the main branch
-``dev:12``, ``main:12`` version 12 of that branch
-``tag:v1``, ``v1``      the version that the tag names (a branch of that name wins without ``tag:``)
-``HEAD``, ``HEAD~2``    newest version of the current branch, two versions before it
-``2026-08-01T12:00``    newest version of the current branch at that time (local time unless it
-                        has a zone); a date alone means the end of that day
-======================  ===========================================================
+How a version is named is said in table/ref_grammar.
 
 ``open_source`` opens what a person passes to the explorer: a path, a URI, or an open dataset.
 
@@ -25,9 +17,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
@@ -39,28 +29,20 @@ from lance_nb.dataset.database import Database, database
 from lance_nb.errors import (
     DatasetNotFoundError,
     InvalidInputError,
-    InvalidRefError,
-    RefNotFoundError,
-    VersionNotFoundError,
 )
 from lance_nb.explorer import text
 from lance_nb.explorer.json_fields import JsonFields
 from lance_nb.explorer.source import Ref, Source
 from lance_nb.format.manifest import branch_of_message
+from lance_nb.table.ref_grammar import TEXT_CHARS_MAX
 from lance_nb.value_classes import dataclass
 
-MAX_CHARS = 300
 _OTHER_LIBRARIES = frozenset({
     "lance.dataset.LanceDataset", "lancedb.table.LanceTable", "lancedb.remote.table.RemoteTable",
 })  # fmt: skip
 _CONNECTIONS = frozenset({"lancedb.db.LanceDBConnection", "lancedb.remote.db.RemoteDBConnection"})
 MAIN = "main"
-_HEAD = re.compile(r"HEAD(?:~(\d{1,9}))?", re.ASCII)  # digits of other scripts are names
-_DATE = re.compile(
-    r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?", re.ASCII
-)
-_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
-_NO_NAME = re.compile(r"-.*|.*(\.\.|[~^@\s,]).*", re.DOTALL)
+MAX_CHARS = TEXT_CHARS_MAX
 MAX_CHOICES = 14
 MAX_KIND = 6
 _TYPED_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?", re.ASCII)
@@ -82,11 +64,7 @@ def open_source(
         source = _opened_anew(target, storage_options)
     else:
         source = target
-    if version is None:
-        return source
-    if isinstance(version, str):
-        return resolve(source, version)
-    return source.checkout_version(version)
+    return source if version is None else source.checkout_version(version)
 
 
 def is_of_other_library(target: object) -> bool:
@@ -183,98 +161,6 @@ def _similar_name(uri: str) -> str:
         return ""
     matches = difflib.get_close_matches(path.name, names, n=1)
     return str(path.with_name(matches[0])) if matches else ""
-
-
-def resolve(dataset: Source, ref: str) -> Source:
-    """Open the version of ``dataset`` that ``ref`` names, as seen from the branch in view.
-
-    Raises InvalidRefError when the text is not a ref, RefNotFoundError or VersionNotFoundError
-    (with a suggestion, if one is near) when it names nothing.
-    """
-    ref = ref.strip()
-    if not ref or len(ref) > MAX_CHARS:
-        raise InvalidRefError(_grammar(ref))
-    if _NUMBER.fullmatch(ref):
-        return dataset.checkout_version((dataset.branch, int(ref)))
-    head = _HEAD.fullmatch(ref)
-    if head:
-        return _from_head(dataset, int(head.group(1) or 0))
-    if _DATE.fullmatch(ref):
-        return _at_time(dataset, ref)
-    if ref.startswith("tag:"):
-        return _tagged(dataset, ref.removeprefix("tag:"))
-    branch, colon, number = ref.rpartition(":")
-    if colon:
-        if not branch or not _NUMBER.fullmatch(number):
-            raise InvalidRefError(_grammar(ref))
-        return dataset.checkout_version((_branch(dataset, branch), int(number)))
-    branches = dataset.branches.list()
-    if ref == MAIN or ref in branches:
-        return dataset.checkout_version((_branch(dataset, ref), None))
-    tags = dataset.tags.list()
-    if ref not in tags and _NO_NAME.fullmatch(ref):
-        raise InvalidRefError(_grammar(ref))
-    if ref not in tags:
-        names = ["HEAD", MAIN, *branches, *tags]
-        raise RefNotFoundError("tag or branch", ref, _nearest_first(ref, names))
-    return _tagged(dataset, ref)
-
-
-def _grammar(ref: str) -> str:
-    return (
-        f"{text.name(ref)!r} is not a version; write a number (12), a tag (v1 or tag:v1), "
-        "a branch (dev), branch:number (dev:3), HEAD~2, or a date (2026-08-01)"
-    )
-
-
-def _from_head(dataset: Source, back: int) -> Source:
-    numbers = dataset.version_numbers()
-    if back >= len(numbers):
-        oldest = f"HEAD~{len(numbers) - 1} is the oldest"
-        raise VersionNotFoundError(dataset.uri, f"HEAD~{back}", oldest)
-    return dataset.checkout_version((dataset.branch, numbers[-1 - back]))
-
-
-def _at_time(dataset: Source, ref: str) -> Source:
-    """Open the newest version that is not younger, by halving: a few manifests are read."""
-    try:
-        moment = datetime.fromisoformat(ref).astimezone()
-    except ValueError:
-        raise InvalidRefError(_grammar(ref)) from None
-    if len(ref) == len("2026-08-01"):
-        moment += timedelta(days=1, microseconds=-1)
-    numbers = dataset.version_numbers()
-    position = bisect_right(numbers, moment, key=lambda number: _committed(dataset, number))
-    if not position:
-        first = f"{_committed(dataset, numbers[0]).astimezone():%Y-%m-%d %H:%M:%S} is the oldest"
-        raise VersionNotFoundError(dataset.uri, ref, first)
-    return dataset.checkout_version((dataset.branch, numbers[position - 1]))
-
-
-def _committed(dataset: Source, version: int) -> datetime:
-    return dataset.version_info(version).timestamp or datetime.min.replace(tzinfo=UTC)
-
-
-def _branch(dataset: Source, name: str) -> str | None:
-    if name == MAIN:
-        return None
-    branches = dataset.branches.list()
-    if name not in branches:
-        raise RefNotFoundError("branch", name, _nearest_first(name, [MAIN, *branches]))
-    return name
-
-
-def _tagged(dataset: Source, name: str) -> Source:
-    tags = dataset.tags.list()
-    if name not in tags:
-        raise RefNotFoundError("tag", name, _nearest_first(name, list(tags)))
-    return dataset.checkout_version(name)  # names the tag where its version does not exist
-
-
-def _nearest_first(name: str, names: list[str]) -> tuple[str, ...]:
-    folded = {candidate.casefold(): candidate for candidate in names}
-    near = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, 3, 0.5)]
-    return (*near, *(other for other in names if other not in near))
 
 
 def opened(dataset: Source) -> Python:

@@ -95,7 +95,7 @@ class MagicContext:
         """Open the version of a ref, by default the current one."""
         if ref is None:
             return self.dataset
-        resolved = refs.resolve(self.dataset, ref)
+        resolved = self.dataset.checkout_version(ref)
         if not isinstance(resolved, LanceDataset):
             raise InvalidInputError(f"{ref!r} is not a version of a dataset")
         return resolved

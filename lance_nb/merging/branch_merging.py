@@ -47,7 +47,8 @@ from lance_nb.session import provenance
 from lance_nb.session.session import Session
 from lance_nb.storage.base import Store
 from lance_nb.table import refs
-from lance_nb.table.refs import Ref, Target, resolve
+from lance_nb.table.ref_grammar import resolve
+from lance_nb.table.refs import Ref, Target
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
@@ -395,9 +396,6 @@ def _transaction(source: VersionSource, version: int) -> Transaction | None:
         return None
 
 
-MergeSource = str | tuple[str | None, int | None]
-
-
 @dataclass(frozen=True, slots=True)
 class BranchComparison:
     """How a branch stands to another one. Created by ``branches.compare``.
@@ -450,7 +448,7 @@ def compare_branches(
 def plan_branch(
     session: Session,
     current: str | None,
-    source: MergeSource,
+    source: Ref,
     into: str | None,
     options: MergeOptions,
     *,
@@ -461,7 +459,7 @@ def plan_branch(
     Raises RefNotFoundError, InvalidInputError, VersionNotFoundError; CommitConflictError when a
     fast-forward is asked for and the target has moved.
     """
-    origin = source_of(session, source)
+    origin = resolve(session.root, source, None)
     branch = current if into is None else resolve(session.root, (into, None), None).branch
     counter = StepCounter(progress)
     repository = SessionRepository(session, counter)
@@ -563,15 +561,6 @@ def _before(repository: SessionRepository, target: Target) -> Side:
             "change to apply or revert"
         )
     return repository.load(target.branch, number - 1)
-
-
-def source_of(session: Session, source: MergeSource) -> Target:
-    """Return what to merge: a branch, a tag, or (branch, version). Raises InvalidRefError."""
-    if isinstance(source, str) and (
-        source == refs.MAIN or source in refs.branch_names(session.root)
-    ):
-        return resolve(session.root, (source, None), None)
-    return resolve(session.root, source, None)
 
 
 def _plan_of(

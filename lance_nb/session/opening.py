@@ -21,7 +21,8 @@ from lance_nb.errors import (
 from lance_nb.session.opened import OpenedVersion
 from lance_nb.session.session import CacheSession, Session, open_session
 from lance_nb.storage.registry import StorageOptions
-from lance_nb.table.refs import Ref, Target, resolve
+from lance_nb.table.ref_grammar import moment_of, resolve
+from lance_nb.table.refs import Ref, Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.versions import version_asof
 
@@ -114,6 +115,7 @@ def warn_deprecated_cache_size(index_cache_size: int | None) -> None:
 
 
 def _moment(asof: datetime | date | str) -> datetime:
+    """Return a time; of a date its midnight, as pylance takes it."""
     if isinstance(asof, str):
         try:
             asof = datetime.fromisoformat(asof)
@@ -121,11 +123,11 @@ def _moment(asof: datetime | date | str) -> datetime:
             raise InvalidInputError(
                 f"asof {asof!r} is not an ISO 8601 timestamp such as 2026-08-01T12:00:00"
             ) from exc
-    if isinstance(asof, datetime):
-        return asof.astimezone()
-    if isinstance(asof, date):
-        return datetime(asof.year, asof.month, asof.day).astimezone()
-    raise InvalidInputError(f"asof must be a datetime, a date or text, not {type(asof).__name__}")
+    if not isinstance(asof, date):
+        raise InvalidInputError(
+            f"asof must be a datetime, a date or text, not {type(asof).__name__}"
+        )
+    return moment_of(asof, end_of_day=False)
 
 
 Destination = str | os.PathLike[str] | OpenedVersion

@@ -1,7 +1,7 @@
-"""Tags and branches of a dataset: read, cached, and resolved to a version.
+"""Tags and branches of a dataset: read and cached.
 
-A ref is a version number, a tag name, or ``(branch, version)`` with None for main and for latest.
-Refs are files in ``_refs`` of the root; a tag may point at a version of a branch.
+They are files in ``_refs`` of the root; a tag may point at a version of a branch. Which version a
+ref means is found by ``table/ref_grammar``.
 
 Each record is cached for as long as its file is unchanged. Other writers may move a tag at any
 time, so the folder is listed on every call, and a cached record is used only where the listing
@@ -20,17 +20,16 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lance_nb.errors import (
     CorruptFileError,
     FormatError,
-    InvalidRefError,
     NotFoundError,
     ObjectNotFoundError,
     RefNotFoundError,
-    VersionNotFoundError,
 )
 from lance_nb.format import layout
 from lance_nb.storage.base import ObjectInfo, Store
@@ -40,7 +39,7 @@ from lance_nb.value_classes import dataclass
 if TYPE_CHECKING:
     from lance_nb.format.refs import Branch, Tag
 
-Ref = int | str | tuple[str | None, int | None]
+Ref = int | str | date | tuple[str | None, int | None]  # a datetime is a date
 MAIN = "main"
 
 
@@ -150,63 +149,9 @@ def _missing(root: Store, path: str, kind: str, name: str) -> CorruptFileError |
     return CorruptFileError(f"{root.uri}/{folder}/{file}", None, expected, file, advice=advice)
 
 
-def resolve(root: Store, ref: Ref | None, branch: str | None) -> Target:
-    """Find out what ``ref`` means, seen from ``branch``.
-
-    A number is a version of ``branch``; None is its latest version. Raises InvalidRefError,
-    RefNotFoundError, and VersionNotFoundError for a tag on a branch that was deleted.
-    """
-    match ref:
-        case None:
-            return Target(branch, None)
-        case bool():
-            raise InvalidRefError(f"a version is a number, a tag or (branch, version), not {ref!r}")
-        case int():
-            return Target(branch, _check_version(ref))
-        case str():
-            if ref not in tag_names(root):
-                raise RefNotFoundError("tag", ref, tuple(tag_names(root)))
-            tag = read_tag(root, ref)
-            return Target(_branch_of_tag(root, ref, tag), tag.version, ref)
-        case (str() | None as name, int() | None as version) if not isinstance(version, bool):
-            checked = None if version is None else _check_version(version)
-            return Target(_check_branch(root, name), checked)
-    raise InvalidRefError(f"a version is a number, a tag or (branch, version), not {ref!r}")
-
-
 def branch_store(root: Store, branch: str | None) -> Store:
     """Return the store of a branch's own folder."""
     return root if branch is None else root.child(layout.branch_root(branch))
-
-
-def _check_branch(root: Store, name: str | None) -> str | None:
-    if name is None or name == MAIN:
-        return None
-    from lance_nb.format.refs import check_branch_name
-
-    check_branch_name(name)
-    # Its own file is looked for, as there may be hundreds; another writer may spell the name of
-    # the file otherwise.
-    path = layout.branch_path(name)
-    is_found = root.exists(path) and not is_absent(root, path, name)
-    if not is_found and name not in branch_names(root):
-        raise RefNotFoundError("branch", name, tuple(branch_names(root)))
-    return name
-
-
-def _branch_of_tag(root: Store, name: str, tag: Tag) -> str | None:
-    try:
-        return _check_branch(root, tag.branch)
-    except RefNotFoundError as error:
-        home = branch_store(root, tag.branch)
-        reason = f"none, because branch {tag.branch!r} does not exist"
-        raise VersionNotFoundError(home.uri, tag.version, reason, name) from error
-
-
-def _check_version(version: int) -> int:
-    if not 0 < version < 2**64:
-        raise InvalidRefError(f"version {version} is not a positive number")
-    return version
 
 
 def _names(root: Store, folder: str) -> list[str]:

@@ -60,7 +60,8 @@ from lance_nb.format.transaction_summary import count_of
 from lance_nb.session.session import Session
 from lance_nb.storage.base import ObjectInfo, Store, prune, sync_folder
 from lance_nb.table import refs
-from lance_nb.table.refs import Ref, Target, resolve
+from lance_nb.table.ref_grammar import resolve
+from lance_nb.table.refs import Ref, Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed

@@ -9,7 +9,8 @@ from typing import Any
 from lance_nb.dataset import LanceDataset
 from lance_nb.session.session import Session
 from lance_nb.storage.base import ByteRange, Store
-from lance_nb.table.refs import Ref, resolve
+from lance_nb.table.ref_grammar import resolve
+from lance_nb.table.refs import Ref
 from lance_nb.table.snapshot import Snapshot
 
 

@@ -198,9 +198,11 @@ def verdicts(mutants: list[Mutant], jobs: int) -> Iterator[Verdict]:
             worker = free.get()
             began = time.monotonic()
             trace = worker.root / f"{package}.lines.json"
-            if worker.run(suite(package, worker.root), 1800, trace) != "survived":
-                raise SystemExit(f"the tests of {package} fail without a mutation")
-            free.put(worker)
+            try:
+                if worker.run(suite(package, worker.root), 1800, trace) != "survived":
+                    raise SystemExit(f"the tests of {package} fail without a mutation")
+            finally:
+                free.put(worker)
             return 60 + 3 * (time.monotonic() - began), Coverage(trace)
 
         measured = dict(zip(packages, pool.map(without_mutation, packages), strict=True))

@@ -175,7 +175,8 @@ def test_options_say_how_files_are_written(session: SparkSession, tmp_path: Path
 def test_what_options_cannot_mean_is_refused(session: SparkSession, uri: str) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"filtr": "id = 1"}, "unknown option 'filtr'"),
-        ({"version": "all"}, "use option 'tag' for a tag"),
+        ({"version": "all"}, "tag or branch 'all' does not exist"),
+        ({"branch": "main", "version": "v"}, "version of a branch 'v' is not a number"),
         ({"tag": "all", "version": 1}, "set only one of version"),
         ({"table": "nope"}, "table 'nope' is not one of"),
         ({"columns": "nope"}, "nope"),

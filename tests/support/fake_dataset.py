@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_nb.errors import (
+    InvalidRefError,
     LanceError,
     PredicateError,
     RefNotFoundError,
@@ -137,10 +138,7 @@ class FakeDataset:
     def checkout_version(self, version: Any) -> FakeDataset:
         if isinstance(version, int):
             version = (self.branch, version)
-        if isinstance(version, str):
-            facts = self.tags.list()[version]
-            version = (facts["branch"], facts["version"])
-        branch, number = version
+        branch, number = self._named(version) if isinstance(version, str) else version
         if branch not in self.lanes:
             raise RefNotFoundError("branch", branch)
         number = max(self.lanes[branch]) if number is None else number
@@ -150,6 +148,27 @@ class FakeDataset:
         other.__dict__.update(self.__dict__)
         other.branch, other.version = branch, number
         return other
+
+    def _named(self, text: str) -> tuple[str | None, int | None]:
+        """Read a version as table/ref_grammar does, as far as tests of the explorer write it."""
+        word = text.strip()
+        name, colon, place = word.rpartition(":")
+        if word.isdecimal():
+            return self.branch, int(word)
+        if not word or (colon and name != "tag" and not place.isdecimal()):
+            raise InvalidRefError(f"{word!r} is not a version")
+        if colon and name != "tag":
+            return None if name == "main" else name, int(place)
+        if word.startswith("HEAD"):
+            back = int(word.removeprefix("HEAD").removeprefix("~") or 0)
+            return self.branch, self.version_numbers()[-1 - back]
+        if place == "main" or place in self.branches.list():
+            return None if place == "main" else place, None
+        if place not in self.tags.list():
+            names = (*self.branches.names(), *self.tags.names())
+            raise RefNotFoundError("tag or branch", place, names)
+        record = self.tags.list()[place]
+        return record["branch"], record["version"]
 
     def to_table(
         self,

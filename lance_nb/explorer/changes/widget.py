@@ -98,7 +98,7 @@ class ChangeHandlers(RequestHandlers):
 
     def on_place(self, args: Mapping[str, Any]) -> Answer:
         """Tell which version a typed ref names, and the numbers from there to B with it."""
-        resolved = refs.resolve(self.session.dataset, words(args, "ref", refs.MAX_CHARS))
+        resolved = self.session.dataset.checkout_version(words(args, "ref", refs.MAX_CHARS))
         place = {"branch": resolved.branch, "version": resolved.version}
         counts = None
         with suppress(LanceError):  # asked for alone, the numbers say what is wrong

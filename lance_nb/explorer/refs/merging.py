@@ -323,7 +323,7 @@ def _source(dataset: LanceDataset, source: str) -> str | Place:
 
 
 def _place(dataset: LanceDataset, source: str) -> Place:
-    resolved = refs.resolve(dataset, source)
+    resolved = dataset.checkout_version(source)
     return resolved.branch, resolved.version
 
 

@@ -176,7 +176,7 @@ class RefHandlers(RequestHandlers):
         reason = name_problem(book, kind, name) if action == "create" else ""
         state: dict[str, Any] = {"reason": reason, "problem": "", "place": None, "code": None}
         try:
-            source = refs.resolve(dataset, place_text)
+            source = dataset.checkout_version(place_text)
         except LanceError as error:
             return Answer({**state, "problem": text.line(str(error), 300), "consequences": []})
         place = (source.branch, source.version)

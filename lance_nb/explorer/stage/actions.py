@@ -29,7 +29,6 @@ from lance_nb.errors import (
     InvalidInputError,
 )
 from lance_nb.explorer import text
-from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.log.undo import BranchUndo, NoUndo, TagUndo, Undo
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.refs import ref_preview
@@ -85,7 +84,7 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
         review = ActReview(f"Delete tag {text.name(name)}", tuple(lost))
         line = f"tag {text.name(name)} on {was} is deleted"
         return Action((line,), delete, review=review, undo=TagUndo(name, seen, None))
-    target = refs.resolve(dataset, args["ref"]) if "ref" in args else dataset
+    target = dataset.checkout_version(args["ref"]) if "ref" in args else dataset
     place, label = (target.branch, target.version), text.ref_label(target.branch, target.version)
 
     def write(_: Progress) -> str:
@@ -111,7 +110,7 @@ def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> 
         return _branch_deletion(dataset, name, progress)
     if name in dataset.branches.names():
         raise InvalidInputError(f"branch {name!r} already exists")
-    target = refs.resolve(dataset, args["ref"]) if "ref" in args else dataset
+    target = dataset.checkout_version(args["ref"]) if "ref" in args else dataset
     label = text.ref_label(target.branch, target.version)
 
     def create(_: Progress) -> str:

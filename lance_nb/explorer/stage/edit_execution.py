@@ -23,7 +23,6 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.staging import Stage
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer import text
-from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.stage.edit_forms import VERBS, EditForm, type_of
 from lance_nb.explorer.stage.row_sources import (
@@ -159,7 +158,7 @@ def _alteration(args: dict[str, Any]) -> dict[str, Any]:
 
 def _older(dataset: LanceDataset, ref: str) -> int:
     """Return the number of a version of the branch that the dataset stands on."""
-    resolved = refs.resolve(dataset, ref)
+    resolved = dataset.checkout_version(ref)
     if resolved.branch != dataset.branch:
         raise InvalidInputError(
             f"{ref!r} is a version of another branch; only versions of the current branch can be "

@@ -154,8 +154,7 @@ def expect(context: MagicContext, args: Namespace) -> Result:
         return _listed(context.dataset)
     words = _words(args)
     if args.action == "bisect":
-        bad = None if args.bad is None else context.resolve(args.bad).version
-        search = context.dataset.expectations.bisect(words, bad=bad)
+        search = context.dataset.expectations.bisect(words, bad=args.bad)
         return bisection_result(f"bisect {text.line(words)}", search, search.sentence)
     dataset = context.checkout_latest()
     expectations = dataset.expectations

@@ -103,8 +103,7 @@ def log(context: MagicContext, args: Namespace) -> Result:
 def bisect(context: MagicContext, args: Namespace) -> Result:
     """Find the first version for which an expectation fails, by binary search."""
     dataset = context.resolve(args.bad)
-    good = None if args.good is None else context.resolve(args.good).version
-    result = dataset.bisect(args.statement, good=good, bad=dataset.version, nulls=args.nulls)
+    result = dataset.bisect(args.statement, good=args.good, bad=dataset.version, nulls=args.nulls)
     heading = f"bisect {text.line(args.statement)}"
     return bisection_result(heading, result, result.describe("--nulls fail"))
 

@@ -19,7 +19,6 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.sql import duckdb_errors, indexed_answer, open_duckdb, prepare, words_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
-from lance_nb.explorer import version_refs as refs
 from lance_nb.format.alphanumeric import ALPHANUMERIC_CLASS
 from lance_nb.magic.context import MagicContext, variables_of
 from lance_nb.magic.verb import Result, argument, table_result, verb
@@ -107,7 +106,7 @@ def _with_views(
             raise InvalidInputError(
                 f"SQL: {name!r} is not a dataset; open datasets: {', '.join(variables)}"
             )
-        dataset: Any = refs.resolve(variables[name], ref)
+        dataset: Any = variables[name].checkout_version(ref)
         view_name = f"{name}_at_{len(views)}"
         views[view_name] = dataset
         return view_name

@@ -4,7 +4,7 @@
 option                  meaning
 ======================  ==========================================================================
 ``path``                the dataset; the argument of ``load`` and ``save``
-``version``             a version number (also ``versionAsOf``)
+``version``             a version: 3, dev:3, HEAD~2, v1, 2026-08-01 (also ``versionAsOf``)
 ``timestampAsOf``       the newest version at that time (main branch)
 ``branch``, ``tag``     a branch (with ``version``, a version of it), or a tag
 ``columns``             column names, separated by commas, or a JSON list: only these are read
@@ -47,6 +47,7 @@ from typing import Any
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.errors import InvalidInputError
+from lance_nb.table.refs import Ref
 from lance_nb.transactions.stream_mark import StreamMark
 from lance_nb.value_classes import dataclass
 
@@ -235,16 +236,16 @@ class SourceOptions:
             raise InvalidInputError(
                 "set only one of version (optionally with branch), timestampAsOf and tag"
             )
-        number = None if version is None else _number(version)
-        ref = (branch, number) if branch is not None else tag if tag is not None else number
+        ref: Ref | None = version if tag is None else f"tag:{tag}"
+        if branch is not None:
+            ref = (branch, None if version is None else _number(version, "version of a branch"))
         return open_dataset(
             self.path, ref, asof=moment, storage_options=self.storage_options,
             allow_bases=self.bases(),
         )  # fmt: skip
 
 
-def _number(text: str, key: str = "version") -> int:
+def _number(text: str, key: str) -> int:
     if not text.isdecimal():
-        hint = "; use option 'tag' for a tag" if key == "version" else ""
-        raise InvalidInputError(f"{key} {text!r} is not a number{hint}")
+        raise InvalidInputError(f"{key} {text!r} is not a number")
     return int(text)

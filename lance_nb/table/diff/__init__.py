@@ -6,8 +6,7 @@ writes.
 
 from lance_nb.table.diff.compare_plan import has_row_ids
 from lance_nb.table.diff.feed import make_feed
-from lance_nb.table.diff.merge_base import target_of
 from lance_nb.table.diff.row_history import find_history
 from lance_nb.table.diff.version_diff import Diff, make_diff
 
-__all__ = ["Diff", "find_history", "has_row_ids", "make_diff", "make_feed", "target_of"]
+__all__ = ["Diff", "find_history", "has_row_ids", "make_diff", "make_feed"]

@@ -1,13 +1,4 @@
-"""Which two versions are compared, and which versions led to each: refs, merge base, ancestors.
-
-A ref is what ``checkout_version`` takes (a number, a tag, ``(branch, version)``), or text:
-
-======================  =======================================================
-``"HEAD"``, ``"HEAD~2"``  newest version of the branch in view, two before it
-``"dev"``, ``"main"``     newest version of a branch (a tag of that name goes first)
-``"dev:12"``, ``"12"``    version 12 of that branch, or of the one in view
-``"tag:v1"``              the version that the tag names
-======================  =======================================================
+"""Which versions led to two versions that are compared: merge base, ancestors.
 
 Branches share history up to where they were forked: the *ancestor* of two versions (their merge
 base) is the newest version that both descend from. What happened since, on each side, are the
@@ -26,17 +17,16 @@ Source: spec page "branch and tag"; the records are in format/refs.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
+from lance_nb.errors import RefNotFoundError, VersionNotFoundError
 from lance_nb.format.transaction_summary import TransactionSummary
 from lance_nb.storage.base import Store
 from lance_nb.table import refs
-from lance_nb.table.refs import MAIN, Ref, Target
+from lance_nb.table.refs import MAIN, Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
 
@@ -45,8 +35,6 @@ if TYPE_CHECKING:
 
 _SNAPSHOTS_MAX = 32
 RESTORES_WITHIN = 256  # versions that are searched for one that restored another
-_HEAD = re.compile(r"(?:HEAD)(?:~(\d{1,9}))?")
-_NUMBER = re.compile(r"\d{1,18}")
 _ANCESTORS_MAX = 1000  # of branches of branches; a cycle of damaged records ends here
 
 
@@ -169,44 +157,6 @@ def ancestor_of(ends: Ends) -> Snapshot | None:
         except VersionNotFoundError:
             continue
     return None
-
-
-def target_of(source: Source, ref: Ref, branch: str | None) -> Target:
-    """Find out what a ref means, seen from ``branch``.
-
-    Raises InvalidRefError, RefNotFoundError, VersionNotFoundError.
-    """
-    if not isinstance(ref, str):
-        return refs.resolve(source.root, ref, branch)
-    text = ref.strip()
-    head = _HEAD.fullmatch(text)
-    if head is not None:
-        return _from_head(source, branch, int(head.group(1) or 0))
-    if _NUMBER.fullmatch(text):
-        return refs.resolve(source.root, int(text), branch)
-    if text.startswith("tag:"):
-        return refs.resolve(source.root, text.removeprefix("tag:"), branch)
-    name, colon, number = text.rpartition(":")
-    if colon:
-        if not name or not _NUMBER.fullmatch(number):
-            raise InvalidRefError(
-                f"{ref!r} is no version; write a number, a tag, a branch, branch:number or HEAD~2"
-            )
-        return refs.resolve(source.root, (name, int(number)), branch)
-    if text in refs.tag_names(source.root):
-        return refs.resolve(source.root, text, branch)
-    if text == MAIN or text in refs.branch_names(source.root):
-        return refs.resolve(source.root, (text, None), branch)
-    ref_names = (*refs.tag_names(source.root), MAIN, *refs.branch_names(source.root))
-    raise RefNotFoundError("tag or branch", text, ref_names)
-
-
-def _from_head(source: Source, branch: str | None, back: int) -> Target:
-    numbers = source.log(branch).numbers()
-    if back >= len(numbers):
-        oldest = f"HEAD~{len(numbers) - 1} is the oldest"
-        raise VersionNotFoundError(source.root.uri, f"HEAD~{back}", oldest)
-    return Target(branch, numbers[-1 - back])
 
 
 class VersionPath:

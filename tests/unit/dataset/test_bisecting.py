@@ -46,6 +46,8 @@ def test_the_search_can_be_bounded(dataset: LanceDataset) -> None:
     assert dataset.bisect("id < 31", good=20, bad=35).first_bad == 31
     assert dataset.bisect("id < 31", bad=30).first_bad is None
     assert dataset.bisect("id < 31", good=33).first_bad == 33
+    dataset.tags.create("released", 33)
+    assert dataset.bisect("id < 31", good="released", bad="HEAD~2").first_bad == 33
 
 
 def test_a_column_that_comes_later_counts_as_before(dataset: LanceDataset) -> None:
@@ -79,7 +81,10 @@ def test_a_branch_is_searched_by_its_own_versions(make: Make, uri: str) -> None:
     branch = make().create_branch("dev")
     branch.delete("id = 3")
     assert branch.bisect("count(*) = 10").first_bad == branch.version
-    assert lance_nb.dataset(uri).bisect("count(*) = 10").first_bad is None
+    main = lance_nb.dataset(uri)
+    assert main.bisect("count(*) = 10").first_bad is None
+    with pytest.raises(InvalidInputError, match="looks at versions of main; 'dev:1' is one of dev"):
+        main.bisect("count(*) = 10", good="dev:1")
 
 
 @pytest.fixture

@@ -124,8 +124,9 @@ def test_checking_out_stays_on_the_branch_for_numbers(at):
     assert at(3).checkout_latest().version == 14
     with pytest.raises(VersionNotFoundError, match="2-3"):
         side.checkout_version(14)
+    assert side.checkout_version("main").version == 14
     with pytest.raises(RefNotFoundError):
-        side.checkout_version("side")
+        side.checkout_version("sidee")
 
 
 def test_a_checkout_leaves_the_first_handle_as_it_was(at):

@@ -112,7 +112,7 @@ def test_a_version_that_does_not_exist_is_refused(at, version):
 
 def test_an_unknown_tag_or_branch_is_refused(at):
     with pytest.raises(
-        RefNotFoundError, match="tag 'nope' does not exist; tags that exist: 'first'"
+        RefNotFoundError, match="tag or branch 'nope' does not exist; names that exist: "
     ):
         at("nope")
     with pytest.raises(RefNotFoundError, match="branch 'nope'"):

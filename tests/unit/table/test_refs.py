@@ -8,13 +8,13 @@ import pytest
 import lance_nb
 from lance_nb.errors import (
     CorruptFileError,
-    InvalidRefError,
     RefConflictError,
     RefNotFoundError,
 )
 from lance_nb.format.layout import branch_path
-from lance_nb.format.refs import Branch, Tag
+from lance_nb.format.refs import Branch
 from lance_nb.storage.local import LocalStore
+from lance_nb.table.ref_grammar import resolve
 from lance_nb.table.refs import (
     Target,
     branch_names,
@@ -23,7 +23,6 @@ from lance_nb.table.refs import (
     list_tags,
     read_branch,
     read_tag,
-    resolve,
     tag_names,
     unfinished_problem,
 )
@@ -60,74 +59,11 @@ def test_a_dataset_without_refs_has_none(stores):
     assert list_branches(stores["empty"]) == {}
 
 
-@pytest.mark.parametrize(
-    ("ref", "branch", "target"),
-    [
-        (None, None, Target(None, None)),
-        (None, "side", Target("side", None)),
-        (3, None, Target(None, 3)),
-        (3, "side", Target("side", 3)),
-        ("first", None, Target(None, 1)),
-        ("first", "side", Target(None, 1)),
-        ("on-side", None, Target("side", 3)),
-        ((None, 4), "side", Target(None, 4)),
-        (("main", 4), "side", Target(None, 4)),
-        ((None, None), "side", Target(None, None)),
-        (("side", None), None, Target("side", None)),
-        (2**63 + 1, None, Target(None, 2**63 + 1)),
-        (("team/deep", 4), None, Target("team/deep", 4)),
-    ],
-)
-def test_a_ref_resolves_to_a_branch_and_a_version(history, ref, branch, target):
-    assert resolve(history, ref, branch) == target
-
-
-@pytest.mark.parametrize(
-    "ref",
-    [True, 0, -1, 2**64, 1.5, b"first", [1], {}, ("side",), ("side", 1, 2), ("side", "1"), (1, 2),
-     ("side", True), ("side", -1), ("side", 0)],
-    ids=repr,
-)  # fmt: skip
-def test_what_is_no_ref_is_refused(history, ref):
-    with pytest.raises(InvalidRefError):
-        resolve(history, ref, None)
-
-
-@pytest.mark.parametrize("name", ["", "First", "side", "team/deep", "../x", "first ", "x" * 5000])
-def test_an_unknown_tag_is_refused_with_those_that_exist(history, name):
-    with pytest.raises(RefNotFoundError) as caught:
-        resolve(history, name, None)
-    assert caught.value.kind == "tag"
-    assert "'first', 'on-side'" in str(caught.value)
-
-
-def test_an_unknown_branch_is_refused_with_those_that_exist(history):
-    with pytest.raises(RefNotFoundError, match="branches that exist: 'side', 'team/deep'"):
-        resolve(history, ("sid", None), None)
-
-
-@pytest.mark.parametrize("name", ["..", "a/../b", "/side", "side/", "a\\b", "", "a b"])
-def test_a_branch_name_that_breaks_the_rules_is_refused(history, name):
-    with pytest.raises(InvalidRefError):
-        resolve(history, (name, None), None)
-
-
-def test_a_dataset_without_tags_says_so(stores):
-    with pytest.raises(RefNotFoundError, match="no tags exist"):
-        resolve(stores["empty"], "v1", None)
-
-
 def test_reading_one_ref_that_is_missing_names_the_others(history):
     with pytest.raises(RefNotFoundError, match="'first', 'on-side'"):
         read_tag(history, "nope")
     with pytest.raises(RefNotFoundError, match="'side', 'team/deep'"):
         read_branch(history, "nope")
-
-
-def test_a_tag_that_moved_is_seen_at_once():
-    store = copy_to_memory("history")
-    store.write("_refs/tags/first.json", Tag(5).to_bytes())
-    assert resolve(store, "first", None) == Target(None, 5)
 
 
 def test_branches_of_slashed_names_have_nested_folders(history):
@@ -140,22 +76,6 @@ def test_a_branch_written_by_us_is_read_again():
     made = Branch(None, 1, ((1, "0" * 32),), 1_700_000_000, 10)
     store.write("_refs/branches/a%2Fb.json", made.to_bytes())
     assert list_branches(store) == {"a/b": made}
-
-
-def test_a_branch_is_found_by_its_own_file_however_many_there_are(history):
-    store = WatchedStore(history)
-    assert resolve(store, ("side", None), None) == Target("side", None)
-    assert not store.listed
-    with pytest.raises(RefNotFoundError, match="sid"):
-        resolve(store, ("sid", None), None)
-
-
-def test_a_branch_whose_file_another_writer_spelled_otherwise_is_found(history):
-    store = copy_to_memory("history")
-    data = bytes(store.read("_refs/branches/team%2Fdeep.json"))
-    store.delete("_refs/branches/team%2Fdeep.json")
-    store.write("_refs/branches/team%2fdeep.json", data)
-    assert resolve(store, ("team/deep", 1), None) == Target("team/deep", 1)
 
 
 @pytest.mark.parametrize(

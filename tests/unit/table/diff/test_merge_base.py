@@ -1,12 +1,11 @@
-"""Refs of a diff, and what two versions have in common."""
+"""What two versions have in common."""
 
 from __future__ import annotations
 
 import pytest
 
 import lance_nb
-from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
-from lance_nb.table.diff.merge_base import Past, VersionPath, find_ends, target_of
+from lance_nb.table.diff.merge_base import Past, VersionPath, find_ends
 
 
 @pytest.fixture
@@ -20,40 +19,6 @@ def forked(past):
     lance_nb.dataset(ds.uri, ("fix", None)).delete("id = 0")
     ds.tags.create("first", 1)
     return ds
-
-
-@pytest.mark.parametrize(
-    ("ref", "expected"),
-    [
-        (3, (None, 3)), ("3", (None, 3)), ("HEAD", (None, 7)), ("HEAD~2", (None, 5)),
-        ("first", (None, 1)), ("tag:first", (None, 1)), ("dev", ("dev", None)),
-        ("dev:5", ("dev", 5)), (("dev", 5), ("dev", 5)), ("main:2", (None, 2)),
-        ("main", (None, None)),
-    ],
-)  # fmt: skip
-def test_a_ref_means_a_version(forked, ref, expected) -> None:
-    found = target_of(forked.opened[0], ref, None)
-
-    assert (found.branch, found.version) == expected
-
-
-def test_numbers_and_head_are_of_the_branch_in_view(forked) -> None:
-    source = forked.opened[0]
-
-    assert target_of(source, "HEAD~1", "dev").version == 5
-    assert target_of(source, "5", "dev").branch == "dev"
-
-
-@pytest.mark.parametrize(
-    ("ref", "error"),
-    [
-        ("nobody", RefNotFoundError), ("dev:x", InvalidRefError), (":3", InvalidRefError),
-        ("HEAD~9", VersionNotFoundError), (2.5, InvalidRefError), ("nobody:3", RefNotFoundError),
-    ],
-)  # fmt: skip
-def test_a_ref_that_means_nothing_is_refused(forked, ref, error) -> None:
-    with pytest.raises(error):
-        target_of(forked.opened[0], ref, None)
 
 
 def _ends(ds, a, b):
@@ -100,12 +65,6 @@ def test_the_first_version_of_a_branch_is_the_one_it_was_forked_from(forked) -> 
     assert ends.ancestor == Past(None, 4)
     assert _segments(ends) == []
     assert forked.diff(("dev", 4), 4).counts.is_empty
-
-
-def test_the_oldest_version_of_a_branch_is_named(forked) -> None:
-    with pytest.raises(VersionNotFoundError, match="HEAD~6 is the oldest"):
-        target_of(forked.opened[0], "HEAD~7", None)
-    assert target_of(forked.opened[0], "HEAD~6", None).version == 1
 
 
 def test_restores_are_found_up_to_the_second_version(make) -> None:
