@@ -143,11 +143,13 @@ class LocalStore(Folder):
     def read(self, path: str) -> memoryview:
         """Return a whole file; a large one is mapped."""
         full = self._full(path)
-        status = self._status(full)
-        meter.count(status.st_size)
-        if MAPS_FILES and status.st_size > SMALL_FILE_BYTES:
-            return self._mapped(full, status)
-        return read_file(full, self._boundary)[0]
+        # Opened without a look at its size beforehand, which scans of many small files notice.
+        most_bytes = SMALL_FILE_BYTES if MAPS_FILES else None
+        data, size_bytes = read_file(full, self._boundary, most_bytes=most_bytes)
+        meter.count(size_bytes)
+        if most_bytes is not None and size_bytes > most_bytes:
+            return self._mapped(full, self._status(full))
+        return data
 
     def read_ranges(self, path: str, byte_ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Return several byte ranges of one file."""

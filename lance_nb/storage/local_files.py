@@ -114,15 +114,20 @@ class Mappings:
 
 
 def read_file(
-    path: str, boundary: Boundary, tail_bytes: int | None = None
+    path: str, boundary: Boundary, tail_bytes: int | None = None, most_bytes: int | None = None
 ) -> tuple[memoryview, int]:
-    """Read a file, or only its last ``tail_bytes``, with one open; also return its size."""
+    """Read a file, or only its last ``tail_bytes``, with one open; also return its size.
+
+    Of a file of more than ``most_bytes`` nothing is read.
+    """
     try:  # not by `translated`: a scan of many small files notices what a context manager costs
         descriptor = boundary.open_file(path)
         try:
             status = os.fstat(descriptor)
             check_regular(path, status)
             start = 0 if tail_bytes is None else max(status.st_size - tail_bytes, 0)
+            if most_bytes is not None and status.st_size > most_bytes:
+                start = status.st_size
             data = _pread_all(descriptor, start, status.st_size)
         finally:
             os.close(descriptor)

@@ -14,6 +14,9 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from lance_nb.storage.system_calls import HAS_THREADS, call_in_forked_children
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 THREADS_MAX = 16
+_SLOW_READ_S = 0.0005  # what is in memory takes a tenth of it
+_SLOW_READS = 4  # more of them than of others: not an interruption, but a disk or a server
 
 T = TypeVar("T")
 
@@ -72,10 +77,8 @@ def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
 
     The first error in that order is raised, after every task has ended or been cancelled.
     """
-    if len(tasks) <= 1 or getattr(_inside, "pool", False):
-        return [task() for task in tasks]
-    if not HAS_THREADS:
-        return [task() for task in tasks]
+    if len(tasks) <= 1 or not HAS_THREADS or getattr(_inside, "pool", False):
+        return _run(tasks)
     started = [(task, begin(task)) for task in tasks]
     try:
         return [_result(task, future) for task, future in started]
@@ -83,6 +86,33 @@ def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
         for _, future in started:
             if future is not None:
                 future.cancel()
+
+
+def run_reads(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Run tasks that read something small, and return their results in order.
+
+    One after the other while the system has in memory what they read: threads would only wait for
+    the interpreter. As soon as most of them are slow, the others run side by side. Raises as
+    ``run_all``.
+    """
+    results: list[T] = []
+    slow = 0
+    for number, task in enumerate(tasks):
+        if slow >= _SLOW_READS:
+            later = tasks[number:]
+            step = -(-len(later) // THREADS_MAX)
+            blocks = [
+                partial(_run, later[start : start + step]) for start in range(0, len(later), step)
+            ]
+            return [*results, *chain.from_iterable(run_all(blocks))]
+        begun = perf_counter()
+        results.append(task())
+        slow = slow + 1 if perf_counter() - begun > _SLOW_READ_S else max(slow - 1, 0)
+    return results
+
+
+def _run(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    return [task() for task in tasks]
 
 
 def begin(task: Callable[[], T]) -> Future[T] | None:

@@ -1,9 +1,13 @@
-"""Read the deleted rows of a fragment, once per deletion file.
+"""Read the deleted rows of fragments, once per deletion file.
 
 Source: message DeletionFile of lance.table; see format/deletion_vector for the two stored forms.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +16,19 @@ from lance_nb.encodings.base import Ints
 from lance_nb.errors import ObjectNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, Fragment
+from lance_nb.storage.threads import run_reads
 from lance_nb.table.file_cache import DeletionCache
+from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.locations import Locations
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
 
-__all__ = ["LiveSpan", "live_span", "physical_rows", "read_deletions"]
+__all__ = [
+    "LiveSpan", "fragment_deletions", "live_span", "load_deletions", "physical_rows",
+    "read_deletions", "with_deletions",
+]  # fmt: skip
+_FEW_ROWS = 1 << 16  # what is allocated for them is small, whether they are there or not
+_FRAGMENTS_AHEAD = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,45 @@ def key_of(locations: Locations, file: DeletionFile, fragment_id: int) -> tuple[
     """Return what the cache knows a deletion file by."""
     store, path = locations.locate(file.location(fragment_id), file.base_id)
     return store.uri, path
+
+
+def fragment_deletions(snapshot: Snapshot, fragment: Fragment) -> DeletionVector | None:
+    """Return the deleted rows of a fragment of a version, None when there are none.
+
+    A number of rows that much would be allocated by is confirmed by a data file first. Raises
+    CorruptFileError, ObjectNotFoundError.
+    """
+    if fragment.deletion_file is None:
+        return None
+    num_rows = fragment.physical_rows
+    if not 0 < num_rows <= _FEW_ROWS:
+        num_rows = confirmed_rows(snapshot, fragment)
+    return read_deletions(snapshot.locations, snapshot.deletions, fragment, num_rows)
+
+
+def load_deletions(snapshot: Snapshot, fragments: Iterable[Fragment]) -> None:
+    """Read the deletion files of fragments that are not cached, together.
+
+    Raises as ``fragment_deletions``.
+    """
+    locations, cache = snapshot.locations, snapshot.deletions
+    missing = [
+        partial(fragment_deletions, snapshot, fragment)
+        for fragment in fragments
+        if fragment.deletion_file is not None
+        and cache.get(key_of(locations, fragment.deletion_file, fragment.id)) is None
+    ]
+    run_reads(missing)
+
+
+def with_deletions(snapshot: Snapshot, fragments: Iterable[Fragment]) -> Iterator[Fragment]:
+    """Yield fragments, with the deletion files of the next ones loaded: more and more of them."""
+    iterator = iter(fragments)
+    ahead = 1
+    while block := list(islice(iterator, ahead)):
+        load_deletions(snapshot, block)
+        yield from block
+        ahead = min(2 * ahead, _FRAGMENTS_AHEAD)
 
 
 def read_deletions(
@@ -71,11 +122,14 @@ def physical_rows(vector: DeletionVector, positions: Ints) -> Ints:
     return positions + np.searchsorted(_live_before(vector), positions, side="right")
 
 
-def live_span(vector: DeletionVector, start: int, stop: int) -> LiveSpan:
+def live_span(vector: DeletionVector, start: int, stop: int, num_rows: int) -> LiveSpan:
     """Return the rows from the first to the last of the live rows ``[start, stop)``, start < stop.
 
-    Costs as much as the window and the deletions, not as the fragment.
+    Costs as much as the window and the deletions, not as the fragment, of which all ``num_rows``
+    are returned where no live row is left out.
     """
+    if stop - start + len(vector) == num_rows:
+        return LiveSpan(0, num_rows, np.logical_not(vector.to_mask(num_rows)))
     first, last = physical_rows(vector, np.array([start, stop - 1], np.int64)).tolist()
     deleted = vector.offsets()
     inside = deleted[np.searchsorted(deleted, first) : np.searchsorted(deleted, last)]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lance_nb.format.deletion_vector import DeletionVector
 
 _FILES_MAX = 1024
-_VECTORS_MAX = 256
+_VECTORS_BYTES_MAX = 64 << 20
 _LENGTHS_MAX = 200_000
 _SMALL_MANIFESTS_MAX = 16
 _LARGE_MANIFESTS_MAX = 2
@@ -70,23 +70,25 @@ class FileCache:
 
 
 class DeletionCache:
-    """A bounded map from a deletion file to its vector.
+    """A map from a deletion file to its vector, bounded by the bytes of the vectors.
 
     The number of rows that a vector deletes is kept longer than the vector itself.
     """
 
-    def __init__(self, vectors_max: int = _VECTORS_MAX) -> None:
-        self._vectors_max = vectors_max
+    def __init__(self, bytes_max: int = _VECTORS_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
         self._lock = threading.Lock()
-        self._vectors: OrderedDict[tuple[str, str], DeletionVector] = OrderedDict()
+        self._vectors: OrderedDict[tuple[str, str], tuple[DeletionVector, int]] = OrderedDict()
+        self._size_bytes = 0
         self._lengths: dict[tuple[str, str], int] = {}
 
     def get(self, key: tuple[str, str]) -> DeletionVector | None:
         """Return the vector when it is known."""
         with self._lock:
-            if key in self._vectors:
-                self._vectors.move_to_end(key)
-            return self._vectors.get(key)
+            if key not in self._vectors:
+                return None
+            self._vectors.move_to_end(key)
+            return self._vectors[key][0]
 
     def length(self, key: tuple[str, str]) -> int | None:
         """Return how many rows a vector deletes, when it has been read once."""
@@ -94,19 +96,20 @@ class DeletionCache:
             return self._lengths.get(key)
 
     def put(self, key: tuple[str, str], vector: DeletionVector) -> None:
-        """Remember a vector."""
+        """Remember a vector; the newest one stays, however large."""
+        size_bytes = vector.size_bytes
         with self._lock:
-            self._vectors[key] = vector
+            self._size_bytes += size_bytes - self._vectors.pop(key, (vector, 0))[1]
+            self._vectors[key] = vector, size_bytes
             if len(self._lengths) >= _LENGTHS_MAX:
                 self._lengths.clear()
             self._lengths[key] = len(vector)
-            while len(self._vectors) > self._vectors_max:
-                self._vectors.popitem(last=False)
+            while self._size_bytes > self._bytes_max and len(self._vectors) > 1:
+                self._size_bytes -= self._vectors.popitem(last=False)[1][1]
 
     def size_bytes(self) -> int:
         """Return about how many bytes the vectors hold."""
-        with self._lock:
-            return sum(vector.size_bytes for vector in self._vectors.values())
+        return self._size_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from lance_nb.encodings.kernels.memory import from_integers, from_mask
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.threads import run_side_by_side
-from lance_nb.table.deletions import read_deletions
+from lance_nb.table.deletions import fragment_deletions, with_deletions
 from lance_nb.table.fragment_group import GROUP_ROWS, grouped
 from lance_nb.table.fragment_reader import Column, confirmed_rows, read_rows, reads_at_a_time
 from lance_nb.table.index_search import IndexAnswer
@@ -104,7 +104,7 @@ def windows_of(
     """
     fragments = snapshot.manifest.fragments if only is None else only
     starts = first_rows(snapshot, only)
-    for fragment in fragments:
+    for fragment in with_deletions(snapshot, fragments):
         count = num_live_rows(snapshot, fragment)
         first = next(starts)
         if include_deleted:
@@ -163,8 +163,7 @@ def row_positions(snapshot: Snapshot, window: Window, places: Ints | None = None
 
 
 def _deleted_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
-    count = confirmed_rows(snapshot, fragment)
-    vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+    vector = fragment_deletions(snapshot, fragment)
     return np.zeros(0, np.int64) if vector is None else vector.offsets().astype(np.int64)
 
 

@@ -15,13 +15,15 @@ or decoded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from lance_nb.errors import LanceError
+from lance_nb.errors import CorruptFileError, LanceError
 from lance_nb.file.whole_files import FILE_VERSIONS, ColumnOfFiles, WholeFile, read_files
 from lance_nb.format.fragment import Fragment
+from lance_nb.storage.threads import run_reads
 from lance_nb.table.fragment_reader import Column, ReadPlan, assembled, columns_layout, read_plan
 from lance_nb.table.scan_tasks import num_live_rows
 from lance_nb.table.snapshot import Snapshot
@@ -30,6 +32,7 @@ GROUP_ROWS = 1 << 20
 GROUP_BYTES = 1 << 25
 FRAGMENT_ROWS_MAX = 1 << 16
 FRAGMENT_BYTES_MAX = 1 << 23
+SMALL_FILE_BYTES = 1 << 16  # reading it at once costs less than a mapping
 _STORES = ("file", "memory")
 
 
@@ -169,20 +172,27 @@ def _files(
     snapshot: Snapshot, fragments: Sequence[Fragment], number: int, once: bool
 ) -> list[WholeFile] | None:
     """Return data file ``number`` of each fragment; None if one cannot be read."""
-    files = []
-    for fragment in fragments:
-        file = fragment.files[number]
-        path = file.location(snapshot.manifest.path)
-        store, inside = snapshot.locations.locate(path, file.base_id)
-        try:
-            if once and file.size_bytes:
-                data, size_bytes = store.read_tail(inside, file.size_bytes)
-            else:
-                data = store.read(inside)
-                size_bytes = len(data)
-        except LanceError:
-            return None
-        if file.size_bytes not in (0, size_bytes):
-            return None
-        files.append(WholeFile(data, fragment.physical_rows))
-    return files
+    try:
+        return run_reads(
+            [partial(_whole_file, snapshot, fragment, number, once=once) for fragment in fragments]
+        )
+    except LanceError:
+        return None
+
+
+def _whole_file(snapshot: Snapshot, fragment: Fragment, number: int, once: bool) -> WholeFile:
+    """Read data file ``number`` of a fragment. Raises LanceError, also for another size."""
+    file = fragment.files[number]
+    store, path = snapshot.locations.locate(file.location(snapshot.manifest.path), file.base_id)
+    data = None
+    if once and file.size_bytes:
+        data, size_bytes = store.read_tail(path, file.size_bytes)
+    else:
+        if file.size_bytes > SMALL_FILE_BYTES:
+            data = store.map(path)
+        data = store.read(path) if data is None else data
+        size_bytes = len(data)
+    if file.size_bytes not in (0, size_bytes):
+        expected = f"{file.size_bytes} bytes, as the manifest says"
+        raise CorruptFileError(path, None, expected, f"{size_bytes} bytes")
+    return WholeFile(data, fragment.physical_rows)

@@ -21,7 +21,7 @@ from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.addresses import Addresses, addresses_of
-from lance_nb.table.deletions import read_deletions
+from lance_nb.table.deletions import fragment_deletions
 from lance_nb.table.filtered_scan import (
     RowChoice,
     Selected,
@@ -32,7 +32,6 @@ from lance_nb.table.filtered_scan import (
     read_columns,
     selected_table,
 )
-from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.index_search import IndexAnswer, U64s, among, different
 from lance_nb.table.predicate import Filter
 from lance_nb.table.projection import Projection
@@ -172,8 +171,7 @@ def _positions(snapshot: Snapshot, fragment: Fragment, first: int, offsets: Ints
     """Return the places among the live rows of the dataset of rows of a fragment."""
     positions: Ints = offsets + first
     if fragment.deletion_file is not None:
-        count = confirmed_rows(snapshot, fragment)
-        vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+        vector = fragment_deletions(snapshot, fragment)
         if vector is not None:
             positions = positions - np.searchsorted(vector.offsets().astype(np.int64), offsets)
     return positions

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.kernels.memory import from_mask
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
 
@@ -56,13 +56,12 @@ def wanted_rows(snapshot: Snapshot, fragment: Fragment, start: int, stop: int) -
     """Turn live positions into physical ranges, given the fragment's deletions; start < stop."""
     if fragment.deletion_file is None:
         return LiveRows(one_range(start, stop))
-    from lance_nb.table.deletions import live_span, read_deletions
+    from lance_nb.table.deletions import fragment_deletions, live_span
 
-    count = confirmed_rows(snapshot, fragment)
-    vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+    vector = fragment_deletions(snapshot, fragment)
     if vector is None:
         return LiveRows(one_range(start, stop))
-    span = live_span(vector, start, stop)
+    span = live_span(vector, start, stop, num_physical_rows(snapshot, fragment))
     return LiveRows(one_range(span.start, span.stop), span.mask)
 
 

@@ -80,8 +80,12 @@ def read_tasks(
     """Read the rows of a group of tasks, one after the other; ``once`` as in ``read_group``."""
     if len(tasks) == 1:
         return read_task(snapshot, projection, tasks[0])
-    live = [wanted_rows(snapshot, task.fragment, task.start, task.stop) for task in tasks]
     fragments = [task.fragment for task in tasks]
+    if any(fragment.deletion_file is not None for fragment in fragments):
+        from lance_nb.table.deletions import load_deletions
+
+        load_deletions(snapshot, fragments)
+    live = [wanted_rows(snapshot, task.fragment, task.start, task.stop) for task in tasks]
     stored = read_live_group(snapshot, projection.columns, fragments, live=live, once=once)
     if stored is None:
         return pa.concat_tables([read_task(snapshot, projection, task) for task in tasks])

@@ -16,7 +16,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentCounts
-from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows
+from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
 
@@ -64,10 +64,15 @@ def _tasks(
     fragment_index, position = skipped(snapshot, offset) if fragments is None else (0, 0)
     left = limit
     firsts = None if fragments is None else first_rows(snapshot, fragments)
-    for number in range(fragment_index, len(whole if fragments is None else fragments)):
+    chosen = whole if fragments is None else fragments
+    ahead: Iterator[Fragment] = (chosen[n] for n in range(fragment_index, len(chosen)))
+    if snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:  # see ``num_live_rows``
+        from lance_nb.table.deletions import with_deletions
+
+        ahead = with_deletions(snapshot, ahead)
+    for fragment in ahead:
         if left == 0:
             return
-        fragment = whole[number] if fragments is None else fragments[number]
         count = num_live_rows(snapshot, fragment)
         first = position if firsts is None else next(firsts)
         start = min(max(offset - position, 0), count)
@@ -133,9 +138,7 @@ def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
     )
     if num_deleted is not None:
         return count - num_deleted
-    vector = deletions.read_deletions(
-        snapshot.locations, snapshot.deletions, fragment, confirmed_rows(snapshot, fragment)
-    )
+    vector = deletions.fragment_deletions(snapshot, fragment)
     return count - (0 if vector is None else len(vector))
 
 

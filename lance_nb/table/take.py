@@ -18,8 +18,8 @@ from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import ArgumentError, InvalidInputError, RowRangeError
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.threads import run_side_by_side
-from lance_nb.table.deletions import physical_rows, read_deletions
-from lance_nb.table.fragment_reader import confirmed_rows, read_rows, reads_at_a_time
+from lance_nb.table.deletions import fragment_deletions, physical_rows
+from lance_nb.table.fragment_reader import read_rows, reads_at_a_time
 from lance_nb.table.live_rows import LiveRows
 from lance_nb.table.projection import ROW_OFFSET, Projection, result_table
 from lance_nb.table.scan import empty_table, row_columns
@@ -75,8 +75,7 @@ def _take_fragment(
     positions, begin = place
     physical = positions
     if fragment.deletion_file is not None:
-        count = confirmed_rows(snapshot, fragment)
-        vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+        vector = fragment_deletions(snapshot, fragment)
         if vector is not None:
             physical = physical_rows(vector, positions)
     rows = ranges_of(physical)

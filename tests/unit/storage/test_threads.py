@@ -14,6 +14,7 @@ from lance_nb.storage.threads import (
     begin,
     cpu_count,
     run_all,
+    run_reads,
     run_side_by_side,
 )
 
@@ -28,6 +29,41 @@ def test_tasks_may_start_tasks_without_waiting_for_ever():
         return sum(run_all([lambda n=n: n for n in range(number)]))
 
     assert run_all([lambda n=n: outer(n) for n in range(60)])[-1] == sum(range(59))
+
+
+def test_quick_reads_stay_in_the_thread_of_the_caller():
+    names = run_reads([lambda: threading.current_thread().name for _ in range(300)])
+    assert names.count(threading.current_thread().name) > 250  # but for an interruption
+    assert run_reads([lambda n=n: n for n in range(300)]) == list(range(300))
+    assert run_reads([]) == []
+
+
+def test_slow_reads_run_side_by_side_in_order():
+    lock = threading.Lock()
+    running = most = 0
+
+    def read(number: int) -> int:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.002)
+        with lock:
+            running -= 1
+        return number
+
+    assert run_reads([lambda n=n: read(n) for n in range(100)]) == list(range(100))
+    assert 1 < most <= THREADS_MAX
+
+
+def test_the_first_error_of_slow_reads_is_raised():
+    def read(number: int) -> None:
+        time.sleep(0.002)
+        if number in (20, 60):
+            raise KeyError(number)
+
+    with pytest.raises(KeyError, match="20"):
+        run_reads([lambda n=n: read(n) for n in range(80)])
 
 
 def test_the_pool_is_bounded():
