@@ -20,11 +20,12 @@ from lance_nb.table.survey import take_survey
 from lance_nb.table.verification.findings import SEVERITIES, Verification
 from lance_nb.table.verification.fragments import cheap_checks
 from lance_nb.table.verification.manifests import refused_states
-from lance_nb.table.verification.references import Dataset
+from lance_nb.table.verification.references import Dataset, Load
 from lance_nb.table.verification.verify import verify as verify_dataset
 from lance_nb.writing.maintenance import read_all
 
 Progress = Callable[[int, int], object]
+_MANIFEST_BYTES_MAX = 64 * 1024 * 1024  # of the versions that a verification holds
 
 
 def validate(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) -> None:
@@ -71,12 +72,7 @@ def verify(
             options=session.storage_options,
         )
 
-    dataset = Dataset(
-        survey,
-        read_all(survey, tick),
-        lambda branch, version: session.load(Target(branch, version)),
-        place,
-    )
+    dataset = Dataset(survey, read_all(survey, tick), _load_once(session), place)
     checks_sums = values if checksums is None else checksums
     verification = verify_dataset(
         dataset, values=values, checksums=checks_sums, sample=sample, seed=seed, tick=tick
@@ -85,3 +81,22 @@ def verify(
         first = min(verification.findings, key=lambda finding: SEVERITIES.index(finding.severity))
         raise first.error or CorruptFileError(first.path, None, "a whole dataset", first.message)
     return verification
+
+
+def _load_once(session: Session) -> Load:
+    """Return a function that loads a version and holds it: a verification looks at each often."""
+    snapshots: dict[Target, Snapshot] = {}
+    room_bytes = _MANIFEST_BYTES_MAX
+
+    def load(branch: str | None, version: int) -> Snapshot:
+        nonlocal room_bytes
+        target = Target(branch, version)
+        snapshot = snapshots.get(target)
+        if snapshot is None:
+            snapshot = session.load(target)
+            room_bytes -= snapshot.manifest.size_bytes
+            if room_bytes >= 0:
+                snapshots[target] = snapshot
+        return snapshot
+
+    return load

@@ -54,7 +54,7 @@ from lance_nb.table.fragment_reader import (
     read_rows,
 )
 from lance_nb.table.live_rows import one_range
-from lance_nb.table.projection import Projection, project
+from lance_nb.table.projection import project, remembered
 from lance_nb.table.row_ids import created_at_versions, fragment_row_ids, last_updated_at_versions
 from lance_nb.table.scan import window_rows
 from lance_nb.table.single_file import column_fields, is_whole
@@ -122,7 +122,7 @@ def cheap_checks(snapshot: Snapshot, fragment: Fragment) -> Iterator[Check]:
 
 
 def value_checks(snapshot: Snapshot, fragment: Fragment) -> Iterator[Check]:
-    """Yield a check per column that decodes all of its values."""
+    """Yield a check per column that decodes all of its values: which of them are damaged."""
     for field in snapshot.manifest.schema:
         run = partial(check_values, snapshot, fragment, field.name)
         yield Check("values-damaged", f"column {field.name!r}", run)
@@ -289,25 +289,25 @@ def _check_deletions(snapshot: Snapshot, fragment: Fragment) -> int:
     return 0
 
 
-def check_values(snapshot: Snapshot, fragment: Fragment, name: str) -> int:
-    """Decode every value of a column and check it; returns the number of rows."""
-    projection = project(snapshot.manifest.schema, [name])
-    return sum(
-        _check_values(snapshot, fragment, column, projection) for column in projection.columns
+def check_values(snapshot: Snapshot, fragment: Fragment, name: str | None = None) -> int:
+    """Decode every value of a column, or of all, and check it; returns the number of values."""
+    schema = snapshot.manifest.schema
+    projection = remembered(
+        snapshot.projections,
+        None if name is None else [name],
+        ("verified",),
+        lambda: project(schema, None if name is None else [name]),
     )
-
-
-def _check_values(
-    snapshot: Snapshot, fragment: Fragment, column: Column, projection: Projection
-) -> int:
     num_rows = confirmed_rows(snapshot, fragment)
     step = window_rows(snapshot, projection, fragment)
+    columns = projection.columns
     for start in range(0, num_rows, step):
         rows = one_range(start, min(start + step, num_rows))
-        for array in read_rows(snapshot, fragment, [column], rows):
+        arrays = read_rows(snapshot, fragment, columns, rows)
+        for column, array in zip(columns, arrays, strict=True):
             _validate(array, fragment, column)
             _check_required(array, fragment, column, start)
-    return num_rows
+    return num_rows * len(columns)
 
 
 def _validate(array: pa.ChunkedArray, fragment: Fragment, column: Column) -> None:

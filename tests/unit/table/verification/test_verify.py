@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.dataset import LanceDataset
+from lance_nb.dataset import LanceDataset, verifying
 from lance_nb.errors import CorruptFileError, LanceError
 from lance_nb.format.fragment import Fragment
+from lance_nb.table import versions
+from lance_nb.table.verification import fragments
 
 
 @pytest.fixture
@@ -200,3 +203,24 @@ def test_fragments_are_decoded_once_whatever_the_number_of_versions(
     assert report.num_versions == 41
     # The newest version is decoded once more as a whole, and no other one.
     assert counts[0] == counts[1] <= 3 * 30
+
+
+def test_each_file_is_read_once(grown: LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Manifests are also read for the files that they name."""
+    reads: Counter[str] = Counter()
+    for module, name in ((versions, "read_marked_tail"), (fragments, "read_rows")):
+        function = getattr(module, name)
+
+        def counted(*arguments: Any, function: Any = function, name: str = name) -> Any:
+            reads[arguments[1] if name == "read_marked_tail" else "columns"] += 1
+            return function(*arguments)
+
+        monkeypatch.setattr(module, name, counted)
+    report = grown.verify()
+    assert report.ok
+    assert reads.pop("columns") == report.num_data_files == 2
+    assert list(reads.values()) == [1, 1, 1]
+    monkeypatch.setattr(verifying, "_MANIFEST_BYTES_MAX", 0)
+    assert grown.verify() == report
+    assert reads.pop("columns") == 2
+    assert min(reads.values()) > 2
