@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from lance_nb.format.fragment import DataFile
     from lance_nb.format.index_metadata import Index
     from lance_nb.format.transaction_summary import TransactionSummary
-    from lance_nb.merging.branch_merging import MergePlan, Resolve
+    from lance_nb.merging.merge_plan import MergePlan, Resolve
     from lance_nb.session.session import Session
     from lance_nb.table.blobs import BlobFile
     from lance_nb.table.diff import Diff
@@ -2777,9 +2777,9 @@ class LanceDataset(OpenedVersion):
             >>> ds.count_rows()
             9
         """
-        from lance_nb.merging import branch_merging
+        from lance_nb.merging import branch_merging, merge_plan
 
-        options = branch_merging.options_of(
+        options = merge_plan.options_of(
             on_conflict=on_conflict, key=key, copy=copy, pin=pin, resolve=resolve
         )
         plan = branch_merging.plan_pick(
@@ -2818,9 +2818,9 @@ class LanceDataset(OpenedVersion):
             >>> ds.version, ds.count_rows()
             (3, 10)
         """
-        from lance_nb.merging import branch_merging
+        from lance_nb.merging import branch_merging, merge_plan
 
-        options = branch_merging.options_of(on_conflict=on_conflict, key=key, resolve=resolve)
+        options = merge_plan.options_of(on_conflict=on_conflict, key=key, resolve=resolve)
         plan = branch_merging.plan_revert(
             *self.opened, version, options, progress if dry_run else None
         )

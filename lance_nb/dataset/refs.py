@@ -15,11 +15,8 @@ if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.dataset.reviews import Review, ReviewFolder
     from lance_nb.format.refs import Branch, Tag
-    from lance_nb.merging.branch_merging import (
-        BranchComparison,
-        MergePlan,
-        Resolve,
-    )
+    from lance_nb.merging.branch_merging import BranchComparison
+    from lance_nb.merging.merge_plan import MergePlan, Resolve
     from lance_nb.session.session import Session
     from lance_nb.table.refs import Ref, Target
     from lance_nb.table.snapshot import Snapshot
@@ -465,9 +462,9 @@ class Branches(VersionPart):
             >>> ds.branches.plan_merge("experiment").num_rows_after
             12
         """
-        from lance_nb.merging import branch_merging
+        from lance_nb.merging import branch_merging, merge_plan
 
-        options = branch_merging.options_of(
+        options = merge_plan.options_of(
             strategy=strategy,
             on_conflict=on_conflict,
             key=key,
@@ -550,16 +547,8 @@ class Branches(VersionPart):
             return plan
         if squash:
             return plan.commit(message, progress=progress)
-        options = branch_merging.options_of(
-            strategy=strategy,
-            on_conflict=on_conflict,
-            key=key,
-            copy=copy,
-            pin=pin,
-            resolve=resolve,
-        )
         return branch_merging.merge_one_by_one(
-            self._session, plan, options, message=message, progress=progress
+            self._session, plan, message=message, progress=progress
         )
 
 

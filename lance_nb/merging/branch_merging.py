@@ -9,391 +9,121 @@
 Source: our own; pylance 14.0.2 has branches and no merge. A merge makes an ordinary version with an
 ordinary operation, which pylance reads.
 
-Limits: rows are counted from the manifests and deletion vectors of the outcome; transactions are
-read ahead in batches of ``_AHEAD``.
+Conflicts that the commit rules call incompatible (everything was replaced on one side) are decided
+for the whole content.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from typing import Any
-
-import pyarrow as pa
+from collections.abc import Sequence
+from dataclasses import replace
 
 from lance_nb.errors import (
     CommitConflictError,
     InvalidInputError,
     InvalidRefError,
-    RetryableCommitConflictError,
     VersionNotFoundError,
 )
-from lance_nb.format.merge_record import FAST_FORWARD, PICK, REVERT, UP_TO_DATE
-from lance_nb.format.refs import Branch
-from lance_nb.format.transaction_summary import count_of
-from lance_nb.merging.choices import CellChoice, choices_of
-from lance_nb.merging.conflicts import FAIL, MergeConflict, check_choice
-from lance_nb.merging.merge_base import Side
-from lance_nb.merging.merge_plan import (
-    MergeRequest,
-    Planned,
-    commit_merge,
-    divergence,
-    plan_change,
-    plan_merge,
+from lance_nb.format.field import Field
+from lance_nb.format.merge_record import (
+    FAST_FORWARD,
+    MERGE,
+    PICK,
+    REPLAY,
+    REVERT,
+    UP_TO_DATE,
+    MergeRecord,
+    mark_of,
 )
-from lance_nb.merging.row_replay import ConflictCells
-from lance_nb.session import provenance
+from lance_nb.format.transaction_summary import count_of
+from lance_nb.merging.conflicts import (
+    BY_CHOICE,
+    CONTENT,
+    OURS,
+    THEIRS,
+    Findings,
+)
+from lance_nb.merging.merge_base import (
+    ALL_SHARED,
+    Base,
+    Ends,
+    History,
+    Merges,
+    Repository,
+    Shared,
+    Side,
+    Step,
+    base_of,
+    fork_of,
+    load_line,
+    marked_steps,
+    own_steps,
+    records_of,
+    renumbered_by,
+    shared_since,
+    steps_from,
+    uuids_of,
+)
+from lance_nb.merging.merge_plan import MergeOptions, MergePlan
+from lance_nb.merging.three_way import MergeChoices, merge_versions
 from lance_nb.session.session import Session
-from lance_nb.storage.base import Store
 from lance_nb.table import refs
+from lance_nb.table.ancestry import Ancestry, Line, ancestry
 from lance_nb.table.ref_grammar import resolve
 from lance_nb.table.refs import Ref, Target
-from lance_nb.table.scan_tasks import live_counts
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.environment import Environment, retrying
-from lance_nb.transactions.operation import operation_name
-from lance_nb.transactions.ref_writer import TagWriter
-from lance_nb.transactions.transaction import Transaction
-from lance_nb.transactions.version_slots import VersionSource
+from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.value_classes import dataclass
-from lance_nb.writing.pins import pin_name
 from lance_nb.writing.progress import Progress, StepCounter
-from lance_nb.writing.stage_preview import changed_fragments
 
-Resolve = str | CellChoice | Sequence[str | CellChoice] | None
-STRATEGIES = ("auto", FAST_FORWARD, "replay")
+_REPLACING = frozenset({"overwrite", "update_mem_wal_state", "data_overlay"})
+_BY_CONTENT = frozenset({"restore", "unknown"})
 
 
 @dataclass(frozen=True, slots=True)
-class MergeOptions:
-    """How to merge; see ``Branches.merge``."""
+class Divergence:
+    """How two versions diverged; pairs are of the source and of the target.
 
-    strategy: str = "auto"
-    on_conflict: str = "fail"
-    key: tuple[str, ...] = ()
-    copies_files: bool = False
-    pin: bool = True
-    resolve: tuple[CellChoice, ...] | None = None
-
-    @property
-    def request(self) -> MergeRequest:
-        """The options that the plan depends on."""
-        return MergeRequest(self.on_conflict, self.key, self.copies_files, self.resolve)
-
-
-def options_of(
-    *,
-    strategy: str = "auto",
-    on_conflict: str = FAIL,
-    key: str | Sequence[str] | None = None,
-    copy: bool = False,
-    pin: bool = True,
-    resolve: Resolve = None,
-) -> MergeOptions:
-    """Check the arguments of a merge; see ``Branches.merge``. Raises InvalidInputError."""
-    if strategy not in STRATEGIES:
-        raise InvalidInputError(
-            f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}"
-        )
-    keys = (key,) if isinstance(key, str) else tuple(key or ())
-    if not all(isinstance(name, str) for name in keys):
-        raise InvalidInputError(f"key must be a column name or a list of column names, not {key!r}")
-    chosen = choices_of(resolve)
-    return MergeOptions(
-        strategy, check_choice(on_conflict), keys, copies_files=copy, pin=pin, resolve=chosen
-    )
-
-
-Committer = Callable[["MergePlan", str | None, Progress | None], Snapshot]
-
-_SHOWN = 10
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class MergePlan:
-    """What a merge would change. ``version`` is what it made, None while it is a plan.
-
-    ``strategy``: "up-to-date" (nothing to do), "fast-forward" (the target has not moved) or
-    "replay". ``conflicts`` holds everything that both sides changed, decided or not. ``notes`` say
-    what is worth knowing and no conflict.
+    ``lines`` are the ancestries of both, ``fork`` is where they part, ``base`` where a merge
+    begins; ``since_fork`` are all versions since the fork, ``steps`` those that the other side does
+    not hold.
     """
 
-    kind: str
-    base: Target
-    source: Target
-    target: Target
-    strategy: str
-    conflicts: tuple[MergeConflict, ...]
-    notes: tuple[str, ...]
-    properties: Mapping[str, str]
-    version: int | None = None
-    planned: Planned = field(repr=False, compare=False, kw_only=True)
-    committer: Committer = field(repr=False, compare=False, kw_only=True)
-    pins: Store | None = field(default=None, repr=False, compare=False, kw_only=True)
-    on_commit: Callable[[Snapshot], None] | None = field(
-        default=None, repr=False, compare=False, kw_only=True
+    lines: tuple[Ancestry, Ancestry]
+    fork: Line
+    base: Base
+    since_fork: tuple[tuple[Step, ...], tuple[Step, ...]]
+    steps: tuple[tuple[Step, ...], tuple[Step, ...]]
+
+
+def divergence(
+    repository: Repository, source: tuple[str | None, int], target: tuple[str | None, int]
+) -> Divergence:
+    """Find out how two versions diverged; reads the transactions of both sides since their fork.
+
+    Raises RefNotFoundError, InvalidInputError.
+    """
+    branches = repository.branches()
+    lines = ancestry(branches, *source), ancestry(branches, *target)
+    fork = fork_of(*lines)
+    mine, theirs = (
+        _known_steps(repository, steps_from(repository, side, fork), *end)
+        for side, end in zip(lines, (source, target), strict=True)
     )
-
-    @property
-    def unresolved(self) -> tuple[MergeConflict, ...]:
-        """The conflicts that a commit now would fail on."""
-        return tuple(conflict for conflict in self.conflicts if conflict.resolution is None)
-
-    @property
-    def transactions(self) -> pa.Table:
-        """Each transaction of the source against each of the target, with verdict and outcome.
-
-        Columns: source_version, source_operation, target_version, target_operation, verdict and
-        reason (of the commit rules), fragments, fields, outcome ("replayed", "merged" or
-        "conflict").
-        """
-        return self.planned.pairs()
-
-    @property
-    def source_transactions(self) -> tuple[str, ...]:
-        """What happened on the source since the base, one line per version, oldest first."""
-        return _lines(self.planned, by_source=True)
-
-    @property
-    def target_transactions(self) -> tuple[str, ...]:
-        """What happened on the target since the base, one line per version, oldest first."""
-        return _lines(self.planned, by_source=False)
-
-    @property
-    def operation(self) -> str | None:
-        """The operation that the new version would be recorded as, None if there is none."""
-        outcome = self.planned.outcome
-        return None if outcome is None else operation_name(outcome.operation().arm)
-
-    @property
-    def fragments(self) -> pa.Table:
-        """Fragments of the target that come, go or change: id, change, rows before and after."""
-        return changed_fragments(*_both(self.planned))
-
-    @property
-    def num_rows_before(self) -> int:
-        """Rows of the target now."""
-        return _num_rows(self.planned.ends.target.snapshot)
-
-    @property
-    def num_rows_after(self) -> int:
-        """Rows of the target afterwards."""
-        return _num_rows(_both(self.planned)[1])
-
-    @property
-    def schema_after(self) -> pa.Schema:
-        """The schema of the target afterwards."""
-        return _both(self.planned)[1].manifest.schema.to_arrow()
-
-    def conflict_rows(self, num_rows: int = 20) -> pa.Table:
-        """Read some rows that both sides changed: ``_rowaddr`` in the base, base, source, target.
-
-        The last three are structs, null where a side has no such row.
-        """
-        return self.planned.conflicting_rows(num_rows)
-
-    @property
-    def cells(self) -> ConflictCells | None:
-        """The cells that both sides changed, None without ``resolve``: then rows count as a whole.
-
-        ``len(plan.cells)``, ``plan.cells.columns()`` and ``plan.cells.window(0, 20)``, which lists
-        ``ConflictCell``: row, column, base, ours, theirs and what was chosen.
-        """
-        merged = self.planned.merged
-        return None if merged is None or self.planned.request.resolve is None else merged.cells
-
-    @property
-    def pin(self) -> str | None:
-        """The name of the tag that the commit would create, None if it needs none.
-
-        It keeps the files that the target would read in the source's folder (``source_files``), and
-        goes once no version reads them. The name is another one if it is taken until then.
-        """
-        outcome = self.planned.outcome
-        if self.pins is None or outcome is None or not outcome.refers_to_source:
-            return None
-        return pin_name(self.pins, self.source)
-
-    @property
-    def source_files(self) -> tuple[int, int]:
-        """Data files that the target would read in the source's folder, and their bytes."""
-        outcome = self.planned.outcome
-        files = () if outcome is None else outcome.foreign_files
-        return len(files), sum(file.size_bytes for file in files)
-
-    @property
-    def message(self) -> str:
-        """The message of the commit if none is given."""
-        source, target = self.source.branch or refs.MAIN, self.target.branch or refs.MAIN
-        version = max(self.source.version or 0, self.base.version or 0)
-        if self.kind == PICK:
-            return f"Cherry-pick {source}:{version}"
-        if self.kind == REVERT:
-            return f"Revert {source}:{version}"
-        if self.strategy == FAST_FORWARD:
-            return f"Fast-forward {target} to {source}:{self.source.version}"
-        return f"Merge {source}:{self.source.version} into {target}"
-
-    def commit(self, message: str | None = None, *, progress: Progress | None = None) -> MergePlan:
-        """Commit, and return the plan with the version that it made.
-
-        ``message`` None is ``self.message``, an empty text is none.
-        When somebody else has committed to the target since, the merge is planned again. Raises
-        CommitConflictError for conflicts that are not decided, TooMuchWriteContentionError,
-        CommitStateUnknownError, StorageError; the target is as it was then.
-        """
-        if self.version is not None:
-            raise InvalidInputError(f"this plan was already committed, as version {self.version}")
-        self.check()
-        if self.strategy == UP_TO_DATE:
-            return self
-        committed = self.committer(
-            self, (self.message if message is None else message) or None, progress
-        )
-        if self.on_commit is not None:
-            self.on_commit(committed)
-        return self._with(version=committed.version)
-
-    def followed_by(self, on_commit: Callable[[Snapshot], None] | None) -> MergePlan:
-        """Return the plan with what its commit calls with the new version of the target."""
-        return self._with(on_commit=on_commit)
-
-    def _with(self, **changes: Any) -> MergePlan:
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return MergePlan(**{**values, **changes})
-
-    def check(self) -> None:
-        """Raise CommitConflictError if a conflict is not decided."""
-        if not self.unresolved:
-            return
-        shown = "\n".join(f"  - {conflict}" for conflict in self.unresolved[:_SHOWN])
-        more = len(self.unresolved) - _SHOWN
-        more_line = f"\n  and {more} more" if more > 0 else ""
-        conflicts_text = count_of(len(self.unresolved), "conflict")
-        raise CommitConflictError(
-            f"{self.title} has {conflicts_text}; nothing was changed:\n{shown}{more_line}"
-        )
-
-    @property
-    def title(self) -> str:
-        """What is done, and where: one line."""
-        target_label = _label(self.target)
-        if self.kind == "merge":
-            return f"merging {_label(self.source)} into {target_label}"
-        verb = "picking" if self.kind == "cherry-pick" else "reverting"
-        version = max(self.source.version or 0, self.base.version or 0)
-        return f"{verb} {self.source.branch or 'main'}:{version} on {target_label}"
-
-    def __str__(self) -> str:
-        lines = [f"{self.title} (base {_label(self.base)}): {self.strategy}"]
-        if self.version is not None:
-            lines.append(f"committed as version {self.version}")
-        if self.planned.outcome is not None:
-            lines.append(
-                f"rows: {self.num_rows_before:,} -> {self.num_rows_after:,}, "
-                f"{count_of(self.fragments.num_rows, 'fragment')} changed, recorded as "
-                f"{self.operation}"
-            )
-        if self.version is None and self.pin is not None:
-            files, size_bytes = self.source_files
-            lines.append(
-                f"reads {count_of(files, 'file')} ({size_bytes:,} bytes) of "
-                f"{self.source.branch or refs.MAIN} in place, kept by tag {self.pin!r}, which goes "
-                "once no version reads them"
-            )
-        lines += self._history_lines()
-        return "\n".join(lines)
-
-    def _history_lines(self) -> list[str]:
-        """Say what happened on both sides, and what is in the way."""
-        lines: list[str] = []
-        for name in ("source", "target"):
-            done = getattr(self, f"{name}_transactions")
-            count = count_of(len(done), "version")
-            lines += [f"{name} since the base: {count}", *(f"  {x}" for x in done[:_SHOWN])]
-        lines += [f"conflict, {conflict}" for conflict in self.conflicts[:_SHOWN]]
-        lines += [f"note: {note}" for note in self.notes]
-        return lines
-
-    __repr__ = __str__
-
-
-def _label(target: Target) -> str:
-    return f"{target.branch or 'main'}:{target.version}"
-
-
-def _lines(planned: Planned, *, by_source: bool) -> tuple[str, ...]:
-    history = planned.ends.source_history if by_source else planned.ends.target_history
-    return tuple(
-        f"{step.label} "
-        + ("unknown" if step.transaction is None else step.transaction.operation.describe())
-        for step in history.steps
+    merges = Merges.of(records_of(mine)), Merges.of(records_of(theirs))
+    base = base_of(*lines, merges)
+    steps = (
+        own_steps((mine, theirs), lines, base, holds_base=base.in_source),
+        own_steps((theirs, mine), lines[::-1], base, holds_base=base.in_target),
     )
+    return Divergence(lines, fork, base, since_fork=(mine, theirs), steps=steps)
 
 
-def _num_rows(snapshot: Snapshot) -> int:
-    return int(live_counts(snapshot).sum())
-
-
-def _both(planned: Planned) -> tuple[Snapshot, Snapshot]:
-    """Return the target now and afterwards."""
-    before = planned.ends.target.snapshot
-    outcome = planned.outcome
-    return before, before if outcome is None else outcome.preview()
-
-
-_AHEAD = 64
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRepository:
-    """Every version of every branch of a dataset."""
-
-    session: Session
-    progress: StepCounter = field(default_factory=lambda: StepCounter(None))
-
-    def branches(self) -> Mapping[str, Branch]:
-        """Return all branches by name."""
-        return refs.list_branches(self.session.root)
-
-    def load(self, branch: str | None, version: int | None) -> Side:
-        """Read a version, None: the newest."""
-        self.progress.expect(1)
-        source = VersionSource(self.session.place(branch).slots)
-        head = source.head(version or 0)
-        if head is None:
-            missing = VersionNotFoundError(self.home_uri(branch), version or "latest")
-            raise self.session.without_versions(branch, missing)
-        parsed = source.load(head.version if version is None else version)
-        self.progress.step()
-        return Side.of(self.session.snapshot(parsed.manifest, branch), parsed.indices)
-
-    def transactions(
-        self, branch: str | None, versions: Sequence[int]
-    ) -> Iterator[Transaction | None]:
-        """Read the transactions of versions, None for what is not known any more."""
-        self.progress.expect(len(versions))
-        for start in range(0, len(versions), _AHEAD):
-            some = versions[start : start + _AHEAD]
-            source = VersionSource(self.session.place(branch).slots)
-            source.head(some[0])
-            source.load_ahead(some)
-            for version in some:
-                self.progress.step()
-                yield _transaction(source, version)
-
-    def home_uri(self, branch: str | None) -> str:
-        """Return where the folder of a branch is."""
-        return self.session.home(branch).uri
-
-
-def _transaction(source: VersionSource, version: int) -> Transaction | None:
-    try:
-        return source.transaction(version)
-    except RetryableCommitConflictError:
-        return None
+def _known_steps(
+    repository: Repository, steps: tuple[Step, ...], branch: str | None, version: int
+) -> tuple[Step, ...]:
+    if all(step.transaction is not None for step in steps):
+        return steps
+    return marked_steps(steps, repository.load(branch, version).manifest.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +156,7 @@ def compare_branches(
 ) -> BranchComparison:
     """Compare two branches. Raises RefNotFoundError, VersionNotFoundError."""
     counter = StepCounter(progress)
-    repository = SessionRepository(session, counter)
+    repository = Repository(session, counter)
     ends = tuple(
         (side.branch, session.load(side).version if side.version is None else side.version)
         for side in (source, into)
@@ -462,22 +192,22 @@ def plan_branch(
     origin = resolve(session.root, source, None)
     branch = current if into is None else resolve(session.root, (into, None), None).branch
     counter = StepCounter(progress)
-    repository = SessionRepository(session, counter)
+    repository = Repository(session, counter)
     side = repository.load(origin.branch, origin.version)
 
-    def again() -> Planned:
-        return plan_merge(repository, side, repository.load(branch, None), options.request)
+    def again() -> MergePlan:
+        return plan_merge(repository, side, repository.load(branch, None), options)
 
-    planned = again()
+    plan = again()
     counter.stop()
-    if options.strategy == FAST_FORWARD and planned.strategy not in (FAST_FORWARD, UP_TO_DATE):
-        done = len(planned.ends.target_history.steps)
+    if options.strategy == FAST_FORWARD and plan.strategy not in (FAST_FORWARD, UP_TO_DATE):
+        done = len(plan.ends.target_history.steps)
         raise CommitConflictError(
             f"{branch or 'main'} has new versions since the merge base "
             f"({count_of(done, 'version')}), so it cannot be fast-forwarded; merge with "
             "strategy='replay'"
         )
-    return _plan_of(session, planned, again, options)
+    return replace(plan, session=session, again=again)
 
 
 def plan_pick(
@@ -489,7 +219,7 @@ def plan_pick(
 ) -> MergePlan:
     """Plan to do the change that made a version once more, on the newest version here."""
     target = _change(session, snapshot, version)
-    repository = SessionRepository(session, StepCounter(progress))
+    repository = Repository(session, StepCounter(progress))
     before = _before(repository, target)
     after = repository.load(target.branch, target.version)
     return _change_plan(repository, snapshot, (before, after), options=options, kind=PICK)
@@ -504,7 +234,7 @@ def plan_revert(
 ) -> MergePlan:
     """Plan to undo the change that made a version, on the newest version here."""
     target = _change(session, snapshot, version)
-    repository = SessionRepository(session, StepCounter(progress))
+    repository = Repository(session, StepCounter(progress))
     transaction = next(repository.transactions(target.branch, [target.version or 0]))
     if transaction is not None and transaction.operation.arm == "rewrite":
         raise InvalidInputError(
@@ -517,20 +247,19 @@ def plan_revert(
 
 
 def _change_plan(
-    repository: SessionRepository,
+    repository: Repository,
     snapshot: Snapshot,
     sides: tuple[Side, Side],
     options: MergeOptions,
     kind: str,
 ) -> MergePlan:
-    def again() -> Planned:
+    def again() -> MergePlan:
         target = repository.load(snapshot.branch, None)
-        return plan_change(repository, sides, target, request=options.request, kind=kind)
+        return plan_change(repository, sides, target, options=options, kind=kind)
 
-    planned = again()
+    plan = again()
     repository.progress.stop()
-    outcome = planned.outcome
-    if outcome is not None and outcome.changes_nothing and not planned.conflicts:
+    if plan.outcome is not None and plan.outcome.changes_nothing and not plan.conflicts:
         version = max(side.version for side in sides)
         reason = (
             "is already present here" if kind == PICK else "was already undone, or changed nothing"
@@ -539,7 +268,7 @@ def _change_plan(
             f"the change of version {version} of {sides[0].branch or 'main'} {reason}: there is "
             f"nothing to {'cherry-pick' if kind == PICK else 'revert'}"
         )
-    return _plan_of(repository.session, planned, again, options)
+    return replace(plan, session=repository.session, again=again)
 
 
 def _change(session: Session, snapshot: Snapshot, version: Ref) -> Target:
@@ -551,7 +280,7 @@ def _change(session: Session, snapshot: Snapshot, version: Ref) -> Target:
     return target
 
 
-def _before(repository: SessionRepository, target: Target) -> Side:
+def _before(repository: Repository, target: Target) -> Side:
     """Load the version before a change. Raises InvalidInputError for a first version."""
     number = target.version or 0
     transaction = next(repository.transactions(target.branch, [number]))
@@ -563,66 +292,259 @@ def _before(repository: SessionRepository, target: Target) -> Side:
     return repository.load(target.branch, number - 1)
 
 
-def _plan_of(
-    session: Session, planned: Planned, again: Callable[[], Planned], options: MergeOptions
+def plan_merge(
+    repository: Repository, source: Side, target: Side, options: MergeOptions
 ) -> MergePlan:
-    ends, record = planned.ends, planned.record
-    return MergePlan(
-        record.kind,
-        Target(record.base_branch, record.base_version),
-        Target(ends.source.branch, ends.source.version),
-        Target(ends.target.branch, ends.target.version),
-        planned.strategy,
-        planned.conflicts,
-        planned.notes,
-        record.properties(),
-        planned=planned,
-        committer=_Committer(session, again, options),
-        pins=session.root if options.pin else None,
+    """Plan to merge a version of one branch into another branch. Raises InvalidInputError."""
+    if source.branch == target.branch:
+        name = source.branch or "main"
+        raise InvalidInputError(f"branch {name!r} cannot be merged into itself")
+    parted = divergence(
+        repository, (source.branch, source.version), (target.branch, target.version)
     )
+    lines, fork, base, steps = parted.lines, parted.fork, parted.base, parted.steps
+    fork_side = load_line(repository, fork, lines)
+    base_side = fork_side if base.line == fork else load_line(repository, base.line, lines)
+    shared = shared_since(fork_side)
+    histories = [History(side_steps, repository.load) for side_steps in steps]
+    ends = Ends(
+        base=base_side,
+        source=source,
+        target=target,
+        base_source=ALL_SHARED if base.in_source else shared,
+        base_target=ALL_SHARED if base.in_target else shared,
+        source_target=shared,
+        source_history=histories[0],
+        target_history=histories[1],
+        untouched_until=base_side.version if base.in_source else fork_side.version,
+        source_renumbered=None
+        if base.in_source
+        else renumbered_by(parted.since_fork[0], steps[0], base.line),
+        target_renumbered=None
+        if base.in_target
+        else renumbered_by(parted.since_fork[1], steps[1], base.line),
+    )
+    strategy = UP_TO_DATE if not steps[0] else REPLAY if steps[1] else FAST_FORWARD
+    record = MergeRecord(
+        kind=MERGE,
+        source_branch=source.branch,
+        source_id=lines[0][0].identity,
+        source_version=source.version,
+        base_branch=base.line.branch,
+        base_version=base.line.version,
+        target_version=target.version,
+        strategy=strategy,
+        transactions=uuids_of(steps[0]),
+    )
+    inherited = tuple(repository.home_uri(line.branch) for line in lines[1] if not line.is_gone)
+    merges = [
+        merge for part in parted.since_fork for _, merge in records_of(part) if merge is not None
+    ]
+    return _plan(ends, record, options, inherited=inherited, records=merges)
 
 
-# --- commits --------------------------------------------------------------------------------------
+def plan_change(
+    repository: Repository,
+    change: tuple[Side, Side],
+    target: Side,
+    options: MergeOptions,
+    kind: str,
+) -> MergePlan:
+    """Plan to do to the target what turned one version of a branch into another one.
+
+    For reverting, the first of the two is the version that made the change.
+    """
+    before, after = change
+    _check_one_content(before, after)
+    branches = repository.branches()
+    lines = (
+        ancestry(branches, after.branch, after.version),
+        ancestry(branches, target.branch, target.version),
+    )
+    changed = max(before, after, key=lambda side: side.version)
+    start, shared = _since(repository, lines, changed, target)
+    done = tuple(
+        Step(changed.branch, changed.version, transaction)
+        for transaction in repository.transactions(changed.branch, [changed.version])
+    )
+    later = steps_from(repository, lines[1], start)
+    record = MergeRecord(
+        kind=kind,
+        source_branch=changed.branch,
+        source_id=lines[0][0].identity,
+        source_version=changed.version,
+        base_branch=before.branch,
+        base_version=before.version,
+        target_version=target.version,
+        strategy=REPLAY if later else FAST_FORWARD,
+        transactions=uuids_of(done),
+    )
+    ends = Ends(
+        base=before,
+        source=after,
+        target=target,
+        base_source=ALL_SHARED,
+        base_target=shared,
+        source_target=shared,
+        source_history=History(done, repository.load),
+        target_history=History(later, repository.load),
+        untouched_until=before.version,
+    )
+    inherited = tuple(repository.home_uri(line.branch) for line in lines[1] if not line.is_gone)
+    records = [record for _, record in records_of(later) if record is not None]
+    return _plan(ends, record, options, inherited=inherited, records=records)
 
 
-@dataclass(frozen=True, slots=True)
-class _Committer:
-    """Commits a plan, or plans anew when the target has moved meanwhile."""
+def _since(
+    repository: Repository, lines: tuple[Ancestry, Ancestry], side: Side, target: Side
+) -> tuple[Line, Shared]:
+    """Return from where on the target went its own way, and which ids mean the same until then."""
+    source = lines[0][0]
+    is_one_line = any(
+        line.identity == source.identity and line.version >= side.version for line in lines[1]
+    )
+    if is_one_line:
+        _check_one_content(side, target)
+        return replace(source, version=side.version), ALL_SHARED
+    fork = fork_of(*lines)
+    return fork, shared_since(load_line(repository, fork, lines))
 
-    session: Session
-    again: Callable[[], Planned]
-    options: MergeOptions
 
-    def __call__(self, plan: MergePlan, message: str | None, progress: Progress | None) -> Snapshot:
-        waiting = [plan.planned]
+def _check_one_content(side: Side, other: Side) -> None:
+    """Refuse two versions between which an overwrite gave the ids of nested fields anew.
 
-        def attempt() -> Snapshot:
-            planned = waiting.pop() if waiting else self.again()
-            renewed = _plan_of(self.session, planned, self.again, self.options)
-            renewed.check()
-            return self._commit(planned, message, progress)
-
-        return retrying(attempt, Environment())
-
-    def _commit(self, planned: Planned, message: str | None, progress: Progress | None) -> Snapshot:
-        target = planned.ends.target
-        done = commit_merge(
-            self.session.place(target.branch),
-            planned,
-            TagWriter(self.session.root, self.session.place) if self.options.pin else None,
-            CommitOptions(message=message),
-            properties=provenance.properties(),
-            progress=progress,
+    Only there has a field id another parent, or children in one of them alone; and only there do
+    data files get another file version. Raises InvalidInputError.
+    """
+    nestings = {field.id: _nesting(field) for field in side.manifest.schema.walk()}
+    fields = other.manifest.schema.walk()
+    is_clash = any(nestings.get(field.id, _nesting(field)) != _nesting(field) for field in fields)
+    if is_clash or storage_version(side.manifest) != storage_version(other.manifest):
+        first, last = sorted((side.version, other.version))
+        raise InvalidInputError(
+            f"between versions {first} and {last} the dataset was overwritten with other columns "
+            "or another file version: no single change can be done or undone across that; "
+            "restore() brings a whole version back"
         )
-        if done is None:
-            return target.snapshot
-        return self.session.snapshot(done.manifest, target.branch)
+
+
+def _nesting(field: Field) -> tuple[int, bool]:
+    return field.parent_id, bool(field.children)
+
+
+def _plan(
+    ends: Ends,
+    record: MergeRecord,
+    options: MergeOptions,
+    inherited: tuple[str, ...],
+    records: Sequence[MergeRecord],
+) -> MergePlan:
+    """Plan; ``records`` are earlier merges, oldest first, which say by what rows are known."""
+    findings = Findings(options.on_conflict)
+    if record.strategy == UP_TO_DATE:
+        return MergePlan(ends, record, None, conflicts=(), notes=(), options=options)
+    earlier = [merge.key for merge in records if merge.key is not None]
+    keys = _keys(ends, options.keys)
+    if not keys and earlier:
+        keys = _keys(
+            ends, next((columns for columns in reversed(earlier) if columns), ()), is_asked=False
+        )
+    choices = MergeChoices(
+        keys,
+        options.copies_files,
+        inherited,
+        options.resolve,
+        has_moved=bool(earlier),
+        by_content=tuple(
+            not history.operations_of_others().isdisjoint(_BY_CONTENT)
+            for history in (ends.source_history, ends.target_history)
+        ),
+    )
+    whole = _replaced_content(ends, findings) if record.strategy != FAST_FORWARD else None
+    used = ends
+    if whole == OURS:
+        used = replace(
+            ends, base=ends.source, base_source=ALL_SHARED, base_target=ends.source_target
+        )
+    elif whole == THEIRS:
+        used = replace(
+            ends, base=ends.target, base_source=ends.source_target, base_target=ALL_SHARED
+        )
+    if whole is not None:
+        nothing = History((), ends.source_history.load)
+        used = replace(used, source_history=nothing, target_history=nothing)
+        choices = replace(choices, keys=(), by_content=(False, False))
+    merged = merge_versions(used, choices, findings)
+    _note_unknown(ends, findings)
+    conflicts = tuple(findings.conflicts)
+    by_side = any(conflict.resolution in (OURS, THEIRS) for conflict in conflicts)
+    decided = options.on_conflict if by_side else None
+    chosen = (
+        options.resolve if any(conflict.resolution == BY_CHOICE for conflict in conflicts) else None
+    )
+    record = replace(
+        record,
+        on_conflict=decided,
+        is_copied=bool(merged.outcome.copies),
+        choices=tuple(map(str, chosen or ())),
+        key=choices.keys if merged.cells is not None else None,
+        fields=merged.renumbered if record.kind == MERGE else None,
+    )
+    merged = replace(merged, outcome=replace(merged.outcome, marks=mark_of(record)))
+    return MergePlan(ends, record, merged, conflicts, notes=tuple(findings.notes), options=options)
+
+
+def _replaced_content(ends: Ends, findings: Findings) -> str | None:
+    """Tell which side's content is taken as a whole, because one side replaced all of it."""
+    for history, where in ((ends.source_history, "the source"), (ends.target_history, "here")):
+        done = history.operations_of_others() & _REPLACING
+        if done:
+            names = ", ".join(sorted(arm.replace("_", " ") for arm in done))
+            text = f"the whole content was replaced on {where} ({names})".replace("on here", "here")
+            remedy = "on_conflict='ours' keeps what is here, 'theirs' takes the source as it is"
+            return findings.report(CONTENT, text, remedy=remedy)
+    return None
+
+
+def _note_unknown(ends: Ends, findings: Findings) -> None:
+    for history, where in (
+        (ends.source_history, "the source"),
+        (ends.target_history, "the target"),
+    ):
+        unknown = [step.label for step in history.steps if step.transaction is None]
+        if unknown:
+            shown = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+            findings.note(f"what versions {shown} of {where} did is not recorded any more")
+
+
+def _keys(ends: Ends, given_columns: Sequence[str], *, is_asked: bool = True) -> tuple[str, ...]:
+    """Return the columns that identify a row: those asked for, else the primary key.
+
+    Columns of an earlier merge, which were not requested now, count if every side has them.
+    """
+    sides = (ends.base, ends.source, ends.target)
+    if given_columns and not is_asked:
+        names = [set(side.manifest.schema.names) for side in sides]
+        return (
+            tuple(given_columns)
+            if all(set(given_columns) <= column_names for column_names in names)
+            else ()
+        )
+    if given_columns:
+        for side in sides:
+            for name in given_columns:
+                side.manifest.schema.field(name)
+        return tuple(given_columns)
+    primary = [field for field in ends.base.manifest.schema.fields if field.keys.primary]
+    ordered = sorted(primary, key=lambda field: field.keys.primary_position)
+    columns = [field.name for field in ordered]
+    everywhere = all(name in side.manifest.schema.names for side in sides[1:] for name in columns)
+    return tuple(columns) if everywhere else ()
 
 
 def merge_one_by_one(
     session: Session,
     plan: MergePlan,
-    options: MergeOptions,
     message: str | None,
     progress: Progress | None,
 ) -> MergePlan:
@@ -633,10 +555,8 @@ def merge_one_by_one(
     between) stays merged, and the next merge goes on from there.
     """
     plan.check()
-    alone = replace(options, strategy="auto")
-    sources = [
-        (step.branch or refs.MAIN, step.version) for step in plan.planned.ends.source_history.steps
-    ]
+    alone = replace(plan.options, strategy="auto")
+    sources = [(step.branch or refs.MAIN, step.version) for step in plan.ends.source_history.steps]
     try:
         for source in sources:
             plan_branch(session, plan.target.branch, source, into=None, options=alone).check()
@@ -658,7 +578,7 @@ def merge_one_by_one(
                 raise
             raise CommitConflictError(
                 f"{count_of(number - 1, 'version')} of {len(sources)} were merged into "
-                f"{_label(last.target)}, the last as version {last.version}, and stay merged; "
+                f"{last.ends.target.label}, the last as version {last.version}, and stay merged; "
                 f"{source[0]}:{source[1]} was not: {error}"
             ) from error
         if progress is not None:

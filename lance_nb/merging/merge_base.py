@@ -22,14 +22,18 @@ writes them. Lance has no merge of branches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import InvalidInputError, NotFoundError, VersionNotFoundError
+from lance_nb.errors import (
+    InvalidInputError,
+    NotFoundError,
+    RetryableCommitConflictError,
+    VersionNotFoundError,
+)
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexMetadata
@@ -41,6 +45,8 @@ from lance_nb.format.merge_record import (
     record_of,
 )
 from lance_nb.format.refs import Branch
+from lance_nb.session.session import Session
+from lance_nb.table import refs
 from lance_nb.table.ancestry import Ancestry, Line
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.diff.fragments import Places
@@ -48,7 +54,9 @@ from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_slots import VersionSource
 from lance_nb.value_classes import dataclass
+from lance_nb.writing.progress import StepCounter
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,26 +337,56 @@ def _latest(side: Ancestry, merges: Merges, fork: Line) -> tuple[int, Line] | No
     return latest
 
 
-class Repository(Protocol):
-    """The dataset: every version of every branch."""
+_AHEAD = 64  # transactions that are read at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Every version of every branch of a dataset."""
+
+    session: Session
+    progress: StepCounter = field(default_factory=lambda: StepCounter(None))
 
     def branches(self) -> Mapping[str, Branch]:
         """Return all branches by name."""
-        ...
+        return refs.list_branches(self.session.root)
 
     def load(self, branch: str | None, version: int | None) -> Side:
-        """Read a version, None: the newest. Raises VersionNotFoundError."""
-        ...
+        """Read a version, None: the newest."""
+        self.progress.expect(1)
+        source = VersionSource(self.session.place(branch).slots)
+        head = source.head(version or 0)
+        if head is None:
+            missing = VersionNotFoundError(self.home_uri(branch), version or "latest")
+            raise self.session.without_versions(branch, missing)
+        parsed = source.load(head.version if version is None else version)
+        self.progress.step()
+        return Side.of(self.session.snapshot(parsed.manifest, branch), parsed.indices)
 
     def transactions(
         self, branch: str | None, versions: Sequence[int]
     ) -> Iterator[Transaction | None]:
         """Read the transactions of versions, None for what is not known any more."""
-        ...
+        self.progress.expect(len(versions))
+        for start in range(0, len(versions), _AHEAD):
+            some = versions[start : start + _AHEAD]
+            source = VersionSource(self.session.place(branch).slots)
+            source.head(some[0])
+            source.load_ahead(some)
+            for version in some:
+                self.progress.step()
+                yield _transaction(source, version)
 
     def home_uri(self, branch: str | None) -> str:
         """Return where the folder of a branch is."""
-        ...
+        return self.session.home(branch).uri
+
+
+def _transaction(source: VersionSource, version: int) -> Transaction | None:
+    try:
+        return source.transaction(version)
+    except RetryableCommitConflictError:
+        return None
 
 
 def steps_from(repository: Repository, lines: Ancestry, start: Line) -> tuple[Step, ...]:

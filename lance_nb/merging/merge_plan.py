@@ -1,442 +1,398 @@
-"""Plan a merge of branches, a cherry-pick or a revert; and commit the plan.
+"""A planned merge of branches, cherry-pick or revert; and its commit.
 
-A plan writes nothing. Conflicts that the commit rules call incompatible (everything was replaced on
-one side) are decided for the whole content.
+A plan writes nothing; ``branch_merging`` makes it.
 
 A commit makes, in this order, copies and deletion files (which no version names yet), a tag on the
 merged version, the version. So a crash leaves both branches as they were, with files that a
 clean-up removes and perhaps a tag.
 
-Limits: the version fits the target as it was planned for; a commit of somebody else in between is a
-retryable conflict, and the merge has to be planned again. What was copied stays when a later copy
-fails; no version names it, and a clean-up removes it.
+Limits: rows are counted from the manifests and deletion vectors of the outcome. When somebody else
+commits in between, the merge is planned again. What was copied stays when a later copy fails; no
+version names it, and a clean-up removes it.
 Source: commit.py; Lance has no merge of branches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
-from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceError
+from lance_nb.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    InvalidInputError,
+    LanceError,
+)
 from lance_nb.format.checksums import wants_checksums
-from lance_nb.format.field import Field
 from lance_nb.format.merge_record import (
     FAST_FORWARD,
-    MERGE,
-    REPLAY,
+    PICK,
+    REVERT,
     UP_TO_DATE,
     MergeRecord,
-    mark_of,
 )
-from lance_nb.merging.choices import CellChoice
+from lance_nb.format.transaction_summary import count_of
+from lance_nb.merging.choices import CellChoice, choices_of
 from lance_nb.merging.conflicts import (
-    BY_CHOICE,
-    CONTENT,
-    OURS,
-    THEIRS,
-    Findings,
+    FAIL,
     MergeConflict,
+    check_choice,
     pair_table,
 )
 from lance_nb.merging.file_locations import FileCopy
 from lance_nb.merging.merge_base import (
-    ALL_SHARED,
-    Base,
     Ends,
     History,
-    Merges,
-    Repository,
-    Shared,
-    Side,
-    Step,
-    base_of,
-    fork_of,
-    load_line,
-    marked_steps,
-    own_steps,
-    records_of,
-    renumbered_by,
-    shared_since,
-    steps_from,
-    uuids_of,
 )
 from lance_nb.merging.outcome import Outcome
-from lance_nb.merging.row_merge import ConflictingRows, conflict_table
-from lance_nb.merging.three_way import MergeChoices, Merged, merge_versions
+from lance_nb.merging.row_merge import NO_CONFLICTS, conflict_table
+from lance_nb.merging.row_replay import ConflictCells
+from lance_nb.merging.three_way import Merged
+from lance_nb.session import provenance
+from lance_nb.session.session import Session
 from lance_nb.storage.base import Store
-from lance_nb.table.ancestry import Ancestry, Line, ancestry
+from lance_nb.table import refs
 from lance_nb.table.refs import Target
-from lance_nb.table.snapshot import storage_version
+from lance_nb.table.scan_tasks import live_counts
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.checksum_records import CopiedSums
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
+from lance_nb.transactions.environment import Environment, retrying
+from lance_nb.transactions.operation import operation_name
 from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.cloning import copy_file
-from lance_nb.writing.pins import create_pin
+from lance_nb.writing.pins import create_pin, pin_name
 from lance_nb.writing.progress import Progress
+from lance_nb.writing.stage_preview import changed_fragments
 
 DEFAULTS = CommitOptions()
-_REPLACING = frozenset({"overwrite", "update_mem_wal_state", "data_overlay"})
-_BY_CONTENT = frozenset({"restore", "unknown"})
+
+
+Resolve = str | CellChoice | Sequence[str | CellChoice] | None
+STRATEGIES = ("auto", FAST_FORWARD, "replay")
 
 
 @dataclass(frozen=True, slots=True)
-class MergeRequest:
-    """The options of a merge. ``keys``: columns that identify a row. ``resolve``: see choices."""
+class MergeOptions:
+    """How to merge; see ``Branches.merge``. ``keys``: columns that identify a row."""
 
+    strategy: str = "auto"
     on_conflict: str = "fail"
     keys: tuple[str, ...] = ()
     copies_files: bool = False
+    pin: bool = True
     resolve: tuple[CellChoice, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A planned merge. ``merged`` is None when there is nothing to do."""
+def options_of(
+    *,
+    strategy: str = "auto",
+    on_conflict: str = FAIL,
+    key: str | Sequence[str] | None = None,
+    copy: bool = False,
+    pin: bool = True,
+    resolve: Resolve = None,
+) -> MergeOptions:
+    """Check the arguments of a merge; see ``Branches.merge``. Raises InvalidInputError."""
+    if strategy not in STRATEGIES:
+        raise InvalidInputError(
+            f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}"
+        )
+    keys = (key,) if isinstance(key, str) else tuple(key or ())
+    if not all(isinstance(name, str) for name in keys):
+        raise InvalidInputError(f"key must be a column name or a list of column names, not {key!r}")
+    chosen = choices_of(resolve)
+    return MergeOptions(
+        strategy, check_choice(on_conflict), keys, copies_files=copy, pin=pin, resolve=chosen
+    )
 
-    ends: Ends
+
+_SHOWN = 10  # conflicts and versions in the text of a plan
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MergePlan:
+    """What a merge would change. ``version`` is what it made, None while it is a plan.
+
+    ``strategy``: "up-to-date" (nothing to do), "fast-forward" (the target has not moved) or
+    "replay". ``conflicts`` holds everything that both sides changed, decided or not. ``notes`` say
+    what is worth knowing and no conflict.
+    """
+
+    ends: Ends = field(repr=False, compare=False)
     record: MergeRecord
-    strategy: str
-    merged: Merged | None
+    merged: Merged | None = field(repr=False, compare=False)
     conflicts: tuple[MergeConflict, ...]
     notes: tuple[str, ...]
-    request: MergeRequest
+    options: MergeOptions = field(repr=False, compare=False)
+    version: int | None = None
+    session: Session | None = field(default=None, repr=False, compare=False)
+    again: Callable[[], MergePlan] | None = field(default=None, repr=False, compare=False)
+    on_commit: Callable[[Snapshot], None] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def kind(self) -> str:
+        """What is planned: "merge", "cherry-pick" or "revert"."""
+        return self.record.kind
+
+    @property
+    def strategy(self) -> str:
+        """How: "up-to-date", "fast-forward" or "replay"."""
+        return self.record.strategy
+
+    @property
+    def base(self) -> Target:
+        """The version from which both sides are compared."""
+        return Target(self.record.base_branch, self.record.base_version)
+
+    @property
+    def source(self) -> Target:
+        """The version whose changes are taken."""
+        return Target(self.ends.source.branch, self.ends.source.version)
+
+    @property
+    def target(self) -> Target:
+        """The version that they are made to."""
+        return Target(self.ends.target.branch, self.ends.target.version)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What the transaction records of the merge."""
+        return self.record.properties()
 
     @property
     def outcome(self) -> Outcome | None:
         """The next version, None when there is nothing to do."""
         return None if self.merged is None else self.merged.outcome
 
-    def pairs(self) -> pa.Table:
-        """Return every transaction of the source against every one of the target."""
+    @property
+    def unresolved(self) -> tuple[MergeConflict, ...]:
+        """The conflicts that a commit now would fail on."""
+        return tuple(conflict for conflict in self.conflicts if conflict.resolution is None)
+
+    @property
+    def transactions(self) -> pa.Table:
+        """Each transaction of the source against each of the target, with verdict and outcome.
+
+        Columns: source_version, source_operation, target_version, target_operation, verdict and
+        reason (of the commit rules), fragments, fields, outcome ("replayed", "merged" or
+        "conflict").
+        """
         ends = self.ends
         return pair_table(ends.source_history.steps, ends.target_history.steps, self.conflicts)
 
-    def conflicting_rows(self, num_rows: int) -> pa.Table:
-        """Return some rows that both sides changed."""
-        rows: ConflictingRows | None = None if self.merged is None else self.merged.conflicting_rows
-        if rows is None or not len(rows.base):
+    @property
+    def source_transactions(self) -> tuple[str, ...]:
+        """What happened on the source since the base, one line per version, oldest first."""
+        return _lines(self.ends.source_history)
+
+    @property
+    def target_transactions(self) -> tuple[str, ...]:
+        """What happened on the target since the base, one line per version, oldest first."""
+        return _lines(self.ends.target_history)
+
+    @property
+    def operation(self) -> str | None:
+        """The operation that the new version would be recorded as, None if there is none."""
+        return None if self.outcome is None else operation_name(self.outcome.operation().arm)
+
+    @property
+    def fragments(self) -> pa.Table:
+        """Fragments of the target that come, go or change: id, change, rows before and after."""
+        return changed_fragments(self.ends.target.snapshot, self._snapshot_after)
+
+    @property
+    def num_rows_before(self) -> int:
+        """Rows of the target now."""
+        return _num_rows(self.ends.target.snapshot)
+
+    @property
+    def num_rows_after(self) -> int:
+        """Rows of the target afterwards."""
+        return _num_rows(self._snapshot_after)
+
+    @property
+    def schema_after(self) -> pa.Schema:
+        """The schema of the target afterwards."""
+        return self._snapshot_after.manifest.schema.to_arrow()
+
+    @property
+    def _snapshot_after(self) -> Snapshot:
+        return self.ends.target.snapshot if self.outcome is None else self.outcome.preview()
+
+    def conflict_rows(self, num_rows: int = 20) -> pa.Table:
+        """Read some rows that both sides changed: ``_rowaddr`` in the base, base, source, target.
+
+        The last three are structs, null where a side has no such row.
+        """
+        rows = NO_CONFLICTS if self.merged is None else self.merged.conflicting_rows
+        if not len(rows.base):
             return pa.table({"_rowaddr": pa.array([], pa.uint64())})
         return conflict_table(self.ends, rows, num_rows)
 
+    @property
+    def cells(self) -> ConflictCells | None:
+        """The cells that both sides changed, None without ``resolve``: then rows count as a whole.
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
-    """How two versions diverged; pairs are of the source and of the target.
+        ``len(plan.cells)``, ``plan.cells.columns()`` and ``plan.cells.window(0, 20)``, which lists
+        ``ConflictCell``: row, column, base, ours, theirs and what was chosen.
+        """
+        merged = self.merged
+        return None if merged is None or self.options.resolve is None else merged.cells
 
-    ``lines`` are the ancestries of both, ``fork`` is where they part, ``base`` where a merge
-    begins; ``since_fork`` are all versions since the fork, ``steps`` those that the other side does
-    not hold.
-    """
+    @property
+    def pin(self) -> str | None:
+        """The name of the tag that the commit would create, None if it needs none.
 
-    lines: tuple[Ancestry, Ancestry]
-    fork: Line
-    base: Base
-    since_fork: tuple[tuple[Step, ...], tuple[Step, ...]]
-    steps: tuple[tuple[Step, ...], tuple[Step, ...]]
+        It keeps the files that the target would read in the source's folder (``source_files``), and
+        goes once no version reads them. The name is another one if it is taken until then.
+        """
+        outcome = self.outcome
+        if self.session is None or not self.options.pin:
+            return None
+        if outcome is None or not outcome.refers_to_source:
+            return None
+        return pin_name(self.session.root, self.source)
 
+    @property
+    def source_files(self) -> tuple[int, int]:
+        """Data files that the target would read in the source's folder, and their bytes."""
+        files = () if self.outcome is None else self.outcome.foreign_files
+        return len(files), sum(file.size_bytes for file in files)
 
-def divergence(
-    repository: Repository, source: tuple[str | None, int], target: tuple[str | None, int]
-) -> Divergence:
-    """Find out how two versions diverged; reads the transactions of both sides since their fork.
+    @property
+    def message(self) -> str:
+        """The message of the commit if none is given."""
+        source, target = self.source.branch or refs.MAIN, self.target.branch or refs.MAIN
+        version = max(self.source.version or 0, self.base.version or 0)
+        if self.kind == PICK:
+            return f"Cherry-pick {source}:{version}"
+        if self.kind == REVERT:
+            return f"Revert {source}:{version}"
+        if self.strategy == FAST_FORWARD:
+            return f"Fast-forward {target} to {source}:{self.source.version}"
+        return f"Merge {source}:{self.source.version} into {target}"
 
-    Raises RefNotFoundError, InvalidInputError.
-    """
-    branches = repository.branches()
-    lines = ancestry(branches, *source), ancestry(branches, *target)
-    fork = fork_of(*lines)
-    mine, theirs = (
-        _known_steps(repository, steps_from(repository, side, fork), *end)
-        for side, end in zip(lines, (source, target), strict=True)
-    )
-    merges = Merges.of(records_of(mine)), Merges.of(records_of(theirs))
-    base = base_of(*lines, merges)
-    steps = (
-        own_steps((mine, theirs), lines, base, holds_base=base.in_source),
-        own_steps((theirs, mine), lines[::-1], base, holds_base=base.in_target),
-    )
-    return Divergence(lines, fork, base, since_fork=(mine, theirs), steps=steps)
+    def commit(self, message: str | None = None, *, progress: Progress | None = None) -> MergePlan:
+        """Commit, and return the plan with the version that it made.
 
+        ``message`` None is ``self.message``, an empty text is none.
+        When somebody else has committed to the target since, the merge is planned again. Raises
+        CommitConflictError for conflicts that are not decided, TooMuchWriteContentionError,
+        CommitStateUnknownError, StorageError; the target is as it was then.
+        """
+        if self.version is not None:
+            raise InvalidInputError(f"this plan was already committed, as version {self.version}")
+        self.check()
+        if self.strategy == UP_TO_DATE:
+            return self
+        text = (self.message if message is None else message) or None
+        plans = [self]
 
-def _known_steps(
-    repository: Repository, steps: tuple[Step, ...], branch: str | None, version: int
-) -> tuple[Step, ...]:
-    if all(step.transaction is not None for step in steps):
-        return steps
-    return marked_steps(steps, repository.load(branch, version).manifest.config)
+        def attempt() -> Snapshot:
+            plan = plans.pop() if plans or self.again is None else self.again()
+            plan.check()
+            return self._committed(plan, text, progress)
 
+        committed = retrying(attempt, Environment())
+        if self.on_commit is not None:
+            self.on_commit(committed)
+        return replace(self, version=committed.version)
 
-def plan_merge(
-    repository: Repository, source: Side, target: Side, request: MergeRequest
-) -> Planned:
-    """Plan to merge a version of one branch into another branch. Raises InvalidInputError."""
-    if source.branch == target.branch:
-        name = source.branch or "main"
-        raise InvalidInputError(f"branch {name!r} cannot be merged into itself")
-    parted = divergence(
-        repository, (source.branch, source.version), (target.branch, target.version)
-    )
-    lines, fork, base, steps = parted.lines, parted.fork, parted.base, parted.steps
-    fork_side = load_line(repository, fork, lines)
-    base_side = fork_side if base.line == fork else load_line(repository, base.line, lines)
-    shared = shared_since(fork_side)
-    histories = [History(side_steps, repository.load) for side_steps in steps]
-    ends = Ends(
-        base=base_side,
-        source=source,
-        target=target,
-        base_source=ALL_SHARED if base.in_source else shared,
-        base_target=ALL_SHARED if base.in_target else shared,
-        source_target=shared,
-        source_history=histories[0],
-        target_history=histories[1],
-        untouched_until=base_side.version if base.in_source else fork_side.version,
-        source_renumbered=None
-        if base.in_source
-        else renumbered_by(parted.since_fork[0], steps[0], base.line),
-        target_renumbered=None
-        if base.in_target
-        else renumbered_by(parted.since_fork[1], steps[1], base.line),
-    )
-    strategy = UP_TO_DATE if not steps[0] else REPLAY if steps[1] else FAST_FORWARD
-    record = MergeRecord(
-        kind=MERGE,
-        source_branch=source.branch,
-        source_id=lines[0][0].identity,
-        source_version=source.version,
-        base_branch=base.line.branch,
-        base_version=base.line.version,
-        target_version=target.version,
-        strategy=strategy,
-        transactions=uuids_of(steps[0]),
-    )
-    inherited = tuple(repository.home_uri(line.branch) for line in lines[1] if not line.is_gone)
-    merges = [
-        merge for part in parted.since_fork for _, merge in records_of(part) if merge is not None
-    ]
-    return _plan(ends, record, request, inherited=inherited, records=merges)
+    def followed_by(self, on_commit: Callable[[Snapshot], None] | None) -> MergePlan:
+        """Return the plan with what its commit calls with the new version of the target."""
+        return replace(self, on_commit=on_commit)
 
+    def _committed(
+        self, plan: MergePlan, message: str | None, progress: Progress | None
+    ) -> Snapshot:
+        session, target = self.session, self.ends.target
+        if session is None:
+            raise InvalidInputError("a plan without a session is committed by commit_merge")
+        done = commit_merge(
+            session.place(target.branch),
+            plan,
+            TagWriter(session.root, session.place) if self.options.pin else None,
+            CommitOptions(message=message),
+            properties=provenance.properties(),
+            progress=progress,
+        )
+        if done is None:
+            return plan.ends.target.snapshot
+        return session.snapshot(done.manifest, target.branch)
 
-def plan_change(
-    repository: Repository,
-    change: tuple[Side, Side],
-    target: Side,
-    request: MergeRequest,
-    kind: str,
-) -> Planned:
-    """Plan to do to the target what turned one version of a branch into another one.
-
-    For reverting, the first of the two is the version that made the change.
-    """
-    before, after = change
-    _check_one_content(before, after)
-    branches = repository.branches()
-    lines = (
-        ancestry(branches, after.branch, after.version),
-        ancestry(branches, target.branch, target.version),
-    )
-    changed = max(before, after, key=lambda side: side.version)
-    start, shared = _since(repository, lines, changed, target)
-    done = tuple(
-        Step(changed.branch, changed.version, transaction)
-        for transaction in repository.transactions(changed.branch, [changed.version])
-    )
-    later = steps_from(repository, lines[1], start)
-    record = MergeRecord(
-        kind=kind,
-        source_branch=changed.branch,
-        source_id=lines[0][0].identity,
-        source_version=changed.version,
-        base_branch=before.branch,
-        base_version=before.version,
-        target_version=target.version,
-        strategy=REPLAY if later else FAST_FORWARD,
-        transactions=uuids_of(done),
-    )
-    ends = Ends(
-        base=before,
-        source=after,
-        target=target,
-        base_source=ALL_SHARED,
-        base_target=shared,
-        source_target=shared,
-        source_history=History(done, repository.load),
-        target_history=History(later, repository.load),
-        untouched_until=before.version,
-    )
-    inherited = tuple(repository.home_uri(line.branch) for line in lines[1] if not line.is_gone)
-    records = [record for _, record in records_of(later) if record is not None]
-    return _plan(ends, record, request, inherited=inherited, records=records)
-
-
-def _since(
-    repository: Repository, lines: tuple[Ancestry, Ancestry], side: Side, target: Side
-) -> tuple[Line, Shared]:
-    """Return from where on the target went its own way, and which ids mean the same until then."""
-    source = lines[0][0]
-    is_one_line = any(
-        line.identity == source.identity and line.version >= side.version for line in lines[1]
-    )
-    if is_one_line:
-        _check_one_content(side, target)
-        return replace(source, version=side.version), ALL_SHARED
-    fork = fork_of(*lines)
-    return fork, shared_since(load_line(repository, fork, lines))
-
-
-def _check_one_content(side: Side, other: Side) -> None:
-    """Refuse two versions between which an overwrite gave the ids of nested fields anew.
-
-    Only there has a field id another parent, or children in one of them alone; and only there do
-    data files get another file version. Raises InvalidInputError.
-    """
-    nestings = {field.id: _nesting(field) for field in side.manifest.schema.walk()}
-    fields = other.manifest.schema.walk()
-    is_clash = any(nestings.get(field.id, _nesting(field)) != _nesting(field) for field in fields)
-    if is_clash or storage_version(side.manifest) != storage_version(other.manifest):
-        first, last = sorted((side.version, other.version))
-        raise InvalidInputError(
-            f"between versions {first} and {last} the dataset was overwritten with other columns "
-            "or another file version: no single change can be done or undone across that; "
-            "restore() brings a whole version back"
+    def check(self) -> None:
+        """Raise CommitConflictError if a conflict is not decided."""
+        if not self.unresolved:
+            return
+        shown = "\n".join(f"  - {conflict}" for conflict in self.unresolved[:_SHOWN])
+        more = len(self.unresolved) - _SHOWN
+        more_line = f"\n  and {more} more" if more > 0 else ""
+        conflicts_text = count_of(len(self.unresolved), "conflict")
+        raise CommitConflictError(
+            f"{self.title} has {conflicts_text}; nothing was changed:\n{shown}{more_line}"
         )
 
+    @property
+    def title(self) -> str:
+        """What is done, and where: one line."""
+        target_label = self.ends.target.label
+        if self.kind == "merge":
+            return f"merging {self.ends.source.label} into {target_label}"
+        verb = "picking" if self.kind == "cherry-pick" else "reverting"
+        version = max(self.source.version or 0, self.base.version or 0)
+        return f"{verb} {self.source.branch or 'main'}:{version} on {target_label}"
 
-def _nesting(field: Field) -> tuple[int, bool]:
-    return field.parent_id, bool(field.children)
+    def __str__(self) -> str:
+        lines = [f"{self.title} (base {self.ends.base.label}): {self.strategy}"]
+        if self.version is not None:
+            lines.append(f"committed as version {self.version}")
+        if self.outcome is not None:
+            lines.append(
+                f"rows: {self.num_rows_before:,} -> {self.num_rows_after:,}, "
+                f"{count_of(self.fragments.num_rows, 'fragment')} changed, recorded as "
+                f"{self.operation}"
+            )
+        if self.version is None and self.pin is not None:
+            files, size_bytes = self.source_files
+            lines.append(
+                f"reads {count_of(files, 'file')} ({size_bytes:,} bytes) of "
+                f"{self.source.branch or refs.MAIN} in place, kept by tag {self.pin!r}, which goes "
+                "once no version reads them"
+            )
+        lines += self._history_lines()
+        return "\n".join(lines)
+
+    def _history_lines(self) -> list[str]:
+        """Say what happened on both sides, and what is in the way."""
+        lines: list[str] = []
+        for name in ("source", "target"):
+            done = getattr(self, f"{name}_transactions")
+            count = count_of(len(done), "version")
+            lines += [f"{name} since the base: {count}", *(f"  {x}" for x in done[:_SHOWN])]
+        lines += [f"conflict, {conflict}" for conflict in self.conflicts[:_SHOWN]]
+        lines += [f"note: {note}" for note in self.notes]
+        return lines
+
+    __repr__ = __str__
 
 
-def _plan(
-    ends: Ends,
-    record: MergeRecord,
-    request: MergeRequest,
-    inherited: tuple[str, ...],
-    records: Sequence[MergeRecord],
-) -> Planned:
-    """Plan; ``records`` are earlier merges, oldest first, which say by what rows are known."""
-    findings = Findings(request.on_conflict)
-    if record.strategy == UP_TO_DATE:
-        return Planned(
-            ends=ends,
-            record=record,
-            strategy=UP_TO_DATE,
-            merged=None,
-            conflicts=(),
-            notes=(),
-            request=request,
-        )
-    earlier = [merge.key for merge in records if merge.key is not None]
-    keys = _keys(ends, request.keys)
-    if not keys and earlier:
-        keys = _keys(
-            ends, next((columns for columns in reversed(earlier) if columns), ()), is_asked=False
-        )
-    choices = MergeChoices(
-        keys,
-        request.copies_files,
-        inherited,
-        request.resolve,
-        has_moved=bool(earlier),
-        by_content=tuple(
-            not history.operations_of_others().isdisjoint(_BY_CONTENT)
-            for history in (ends.source_history, ends.target_history)
-        ),
-    )
-    whole = _replaced_content(ends, findings) if record.strategy != FAST_FORWARD else None
-    used = ends
-    if whole == OURS:
-        used = replace(
-            ends, base=ends.source, base_source=ALL_SHARED, base_target=ends.source_target
-        )
-    elif whole == THEIRS:
-        used = replace(
-            ends, base=ends.target, base_source=ends.source_target, base_target=ALL_SHARED
-        )
-    if whole is not None:
-        nothing = History((), ends.source_history.load)
-        used = replace(used, source_history=nothing, target_history=nothing)
-        choices = replace(choices, keys=(), by_content=(False, False))
-    merged = merge_versions(used, choices, findings)
-    _note_unknown(ends, findings)
-    conflicts = tuple(findings.conflicts)
-    by_side = any(conflict.resolution in (OURS, THEIRS) for conflict in conflicts)
-    decided = request.on_conflict if by_side else None
-    chosen = (
-        request.resolve if any(conflict.resolution == BY_CHOICE for conflict in conflicts) else None
-    )
-    record = replace(
-        record,
-        on_conflict=decided,
-        is_copied=bool(merged.outcome.copies),
-        choices=tuple(map(str, chosen or ())),
-        key=choices.keys if merged.cells is not None else None,
-        fields=merged.renumbered if record.kind == MERGE else None,
-    )
-    merged = replace(merged, outcome=replace(merged.outcome, marks=mark_of(record)))
-    return Planned(
-        ends=ends,
-        record=record,
-        strategy=record.strategy,
-        merged=merged,
-        conflicts=conflicts,
-        notes=tuple(findings.notes),
-        request=request,
+def _lines(history: History) -> tuple[str, ...]:
+    return tuple(
+        f"{step.label} "
+        + ("unknown" if step.transaction is None else step.transaction.operation.describe())
+        for step in history.steps
     )
 
 
-def _replaced_content(ends: Ends, findings: Findings) -> str | None:
-    """Tell which side's content is taken as a whole, because one side replaced all of it."""
-    for history, where in ((ends.source_history, "the source"), (ends.target_history, "here")):
-        done = history.operations_of_others() & _REPLACING
-        if done:
-            names = ", ".join(sorted(arm.replace("_", " ") for arm in done))
-            text = f"the whole content was replaced on {where} ({names})".replace("on here", "here")
-            remedy = "on_conflict='ours' keeps what is here, 'theirs' takes the source as it is"
-            return findings.report(CONTENT, text, remedy=remedy)
-    return None
-
-
-def _note_unknown(ends: Ends, findings: Findings) -> None:
-    for history, where in (
-        (ends.source_history, "the source"),
-        (ends.target_history, "the target"),
-    ):
-        unknown = [step.label for step in history.steps if step.transaction is None]
-        if unknown:
-            shown = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
-            findings.note(f"what versions {shown} of {where} did is not recorded any more")
-
-
-def _keys(ends: Ends, given_columns: Sequence[str], *, is_asked: bool = True) -> tuple[str, ...]:
-    """Return the columns that identify a row: those asked for, else the primary key.
-
-    Columns of an earlier merge, which were not requested now, count if every side has them.
-    """
-    sides = (ends.base, ends.source, ends.target)
-    if given_columns and not is_asked:
-        names = [set(side.manifest.schema.names) for side in sides]
-        return (
-            tuple(given_columns)
-            if all(set(given_columns) <= column_names for column_names in names)
-            else ()
-        )
-    if given_columns:
-        for side in sides:
-            for name in given_columns:
-                side.manifest.schema.field(name)
-        return tuple(given_columns)
-    primary = [field for field in ends.base.manifest.schema.fields if field.keys.primary]
-    ordered = sorted(primary, key=lambda field: field.keys.primary_position)
-    columns = [field.name for field in ordered]
-    everywhere = all(name in side.manifest.schema.names for side in sides[1:] for name in columns)
-    return tuple(columns) if everywhere else ()
+def _num_rows(snapshot: Snapshot) -> int:
+    return int(live_counts(snapshot).sum())
 
 
 # --- commit ---------------------------------------------------------------------------------------
@@ -477,7 +433,7 @@ def _files(copy: FileCopy) -> Iterator[tuple[Store, str, str]]:
 
 def commit_merge(
     place: CommitPlace,
-    planned: Planned,
+    plan: MergePlan,
     tags: TagWriter | None,
     options: CommitOptions = DEFAULTS,
     *,
@@ -488,7 +444,7 @@ def commit_merge(
 
     Raises as ``commit`` does, and RefConflictError.
     """
-    outcome, target = planned.outcome, planned.ends.target
+    outcome, target = plan.outcome, plan.ends.target
     if outcome is None:
         return None
     config = target.snapshot.manifest.config
@@ -497,10 +453,10 @@ def commit_merge(
     outcome = outcome.written(place.home)
     pin = None
     if tags is not None and outcome.refers_to_source:
-        source = planned.ends.source
+        source = plan.ends.source
         made_for = Target(target.branch, target.version + 1)
         pin = create_pin(tags, Target(source.branch, source.version), made_for)
-    record = replace(planned.record, pin=pin)
+    record = replace(plan.record, pin=pin)
     options = replace(options, apply=outcome.apply, is_exact=True)
     transaction = Transaction(
         target.version,

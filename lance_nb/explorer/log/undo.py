@@ -1,19 +1,19 @@
-"""How an act is undone: by the inverse change, by restoring a version, or by putting a ref back.
+"""How an act is undone: by the inverse change, or by restoring a version.
 
 Each way says in ``label`` what it would do, in ``reason`` why it cannot be done now (empty if it
 can), and does it in ``run``, which returns ``Undone``: what was done, the place to go to, the code,
 and how that is undone in turn. Nothing is undone that has changed since: a version is restored only
-while the version of the act is the newest, a ref is put back only where the act left it.
+while the version of the act is the newest, a ref is put back (``refs.ref_change``) only where the
+act left it.
 
-Limits: what a clean-up has removed, and the versions of a deleted branch, cannot be brought back;
-``NoUndo`` says so.
+Limits: what a clean-up has removed cannot be brought back; ``NoUndo`` says so.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
+from lance_nb.code_lines import Python, magic, offered
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import (
     CommitConflictError,
@@ -24,12 +24,12 @@ from lance_nb.errors import (
 )
 from lance_nb.explorer import text
 from lance_nb.explorer.messages import Progress
-from lance_nb.explorer.refs.ref_list import NOTE, Place
-from lance_nb.explorer.refs.ref_preview import Code, change_code
+from lance_nb.explorer.refs.ref_list import Place
+from lance_nb.explorer.refs.ref_preview import Code
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
-    from lance_nb.merging.branch_merging import MergePlan
+    from lance_nb.merging.merge_plan import MergePlan
 
 
 class Undo(Protocol):
@@ -135,140 +135,3 @@ class RestoreUndo:
         except (InvalidInputError, CommitConflictError, NotSupportedError, NotFoundError):
             return None  # an overwrite, a compaction, another file version, a cleaned version
         return None if plan.conflicts or plan.notes else plan
-
-
-@dataclass(frozen=True, slots=True)
-class TagUndo:
-    """A tag goes back to where it was before (None: it did not exist)."""
-
-    name: str
-    before: Place | None
-    after: Place | None
-
-    @property
-    def label(self) -> str:
-        """Say what it would do."""
-        name = text.name(self.name)
-        if self.before is None:
-            return f"Delete tag {name}"
-        verb = "Create" if self.after is None else "Move"
-        return f"{verb} tag {name} at {text.ref_label(*self.before)}"
-
-    def reason(self, dataset: LanceDataset) -> str:
-        """Return why it cannot be done now; empty if it can."""
-        tag_record = dataset.tags.list().get(self.name)
-        now = None if tag_record is None else (tag_record.get("branch"), int(tag_record["version"]))
-        if now != self.after:
-            return f"tag {text.name(self.name)} has changed since"
-        return "" if self.before is None else _why_not_there(dataset, self.before)
-
-    def run(self, dataset: LanceDataset, progress: Progress) -> Undone:
-        """Put the tag back. Raises LanceError."""
-        tags, place = dataset.tags, self.before
-        shown = text.name(self.name)
-        if place is None:
-            tags.delete(self.name, expected=self.after)
-            verb, words = "delete", f"Tag {shown} was deleted."
-        elif self.after is None:
-            tags.create(self.name, place)
-            verb, words = "create", f"Tag {shown} was created at {text.ref_label(*place)}."
-        else:
-            tags.update(self.name, place, expected=self.after)
-            verb, words = "move", f"Tag {shown} was moved to {text.ref_label(*place)}."
-        code = change_code(dataset, "tag", verb, name=self.name, place=place)
-        return Undone(words, place, code, TagUndo(self.name, self.after, self.before))
-
-
-@dataclass(frozen=True, slots=True)
-class BranchUndo:
-    """A branch that was created is deleted, one that was deleted is created where it started."""
-
-    name: str
-    fork: Place
-    is_created: bool
-
-    @property
-    def label(self) -> str:
-        """Say what it would do."""
-        name = text.name(self.name)
-        if self.is_created:
-            return f"Delete branch {name}"
-        return f"Create branch {name} at {text.ref_label(*self.fork)}"
-
-    def reason(self, dataset: LanceDataset) -> str:
-        """Return why it cannot be done now; empty if it can."""
-        name = text.name(self.name)
-        is_there = self.name in dataset.branches.names()
-        if not self.is_created:
-            taken = f"a branch {name} exists again"
-            return taken if is_there else _why_not_there(dataset, self.fork)
-        if not is_there:
-            return f"branch {name} no longer exists"
-        deletion = dataset.branches.explain_delete(self.name, users=False)
-        own = [version for version in deletion.versions if version > self.fork[1]]
-        return f"branch {name} has {text.plural(len(own), 'version')} of its own" if own else ""
-
-    def run(self, dataset: LanceDataset, progress: Progress) -> Undone:
-        """Delete or create it. Raises LanceError."""
-        name = text.name(self.name)
-        if self.is_created:
-            place: Place | None = self.fork
-            dataset.branches.delete(self.name, progress=progress)
-            verb, words = "delete", f"Branch {name} was deleted."
-        else:
-            place = self.name, self.fork[1]
-            dataset.create_branch(self.name, self.fork)
-            verb, words = "create", f"Branch {name} starts at {text.ref_label(*self.fork)} again."
-        code = change_code(dataset, "branch", verb, name=self.name, place=self.fork)
-        again = BranchUndo(self.name, self.fork, not self.is_created)
-        return Undone(words, place, code, again)
-
-
-@dataclass(frozen=True, slots=True)
-class NoteUndo:
-    """A note on a tag or branch is what it was before."""
-
-    kind: str
-    name: str
-    before: str
-    after: str
-
-    @property
-    def label(self) -> str:
-        """Say what it would do."""
-        return f"Write the former note on {self.kind} {text.name(self.name)}"
-
-    def _metadata(self, dataset: LanceDataset) -> dict[str, str] | None:
-        owner = dataset.tags if self.kind == "tag" else dataset.branches
-        record = owner.list().get(self.name)
-        return None if record is None else dict(record.get("metadata") or {})
-
-    def reason(self, dataset: LanceDataset) -> str:
-        """Return why it cannot be done now; empty if it can."""
-        metadata = self._metadata(dataset)
-        if metadata is None:
-            return f"{self.kind} {text.name(self.name)} no longer exists"
-        return "" if metadata.get(NOTE, "") == self.after else "the note has changed since"
-
-    def run(self, dataset: LanceDataset, progress: Progress) -> Undone:
-        """Write it. Raises LanceError."""
-        metadata = self._metadata(dataset) or {}
-        remaining = {key: value for key, value in metadata.items() if key != NOTE}
-        written = remaining | ({NOTE: self.before} if self.before else {})
-        owner = dataset.tags if self.kind == "tag" else dataset.branches
-        owner.replace_metadata(self.name, written)
-        noun = "tags" if self.kind == "tag" else "branches"
-        opened = Python("lance_nb.dataset").call(dataset.uri)
-        python = opened.attribute(f"{noun}.replace_metadata").call(self.name, written)
-        words = f"The former note on {self.kind} {text.name(self.name)} was written."
-        again = NoteUndo(self.kind, self.name, self.after, self.before)
-        return Undone(words, None, offered(python, PYTHON_ONLY), again)
-
-
-def _why_not_there(dataset: LanceDataset, place: Place) -> str:
-    """Return why a version cannot be gone to; empty if it can."""
-    try:
-        dataset.checkout_version(place)
-    except LanceError:
-        return f"{text.ref_label(*place)} no longer exists"
-    return ""

@@ -45,10 +45,10 @@ from lance_nb.explorer.refs.ref_list import Place
 from lance_nb.explorer.refs.ref_preview import Code, opened
 from lance_nb.explorer.source import Source
 from lance_nb.explorer.version_refs import MAIN, place_word
-from lance_nb.merging.branch_merging import MergePlan
 from lance_nb.merging.choices import row_text
 from lance_nb.merging.conflicts import ROWS, MergeConflict, pair_table
 from lance_nb.merging.merge_base import Step
+from lance_nb.merging.merge_plan import MergePlan
 from lance_nb.merging.row_replay import ConflictCell, ConflictCells
 from lance_nb.table.refs import Target
 from lance_nb.transactions.operation import operation_name
@@ -134,7 +134,7 @@ def merge_preview(plan: MergePlan, refusal: Refusal | None = None) -> MergePrevi
         rows=(plan.num_rows_before, plan.num_rows_after),
         operation=plan.operation,
         fragments=_fragments(plan.fragments),
-        columns=_columns(plan.planned.ends.target.manifest.schema.to_arrow(), plan.schema_after),
+        columns=_columns(plan.ends.target.manifest.schema.to_arrow(), plan.schema_after),
         conflicts=tuple(
             {
                 "kind": conflict.kind,
@@ -207,7 +207,7 @@ def _offers(plan: MergePlan, refusal: Refusal | None) -> Iterator[Json]:
 
 def _key_candidates(plan: MergePlan) -> list[str]:
     """Return columns of all sides that may identify a row, the likeliest first."""
-    ends = plan.planned.ends
+    ends = plan.ends
     sides = [end.manifest.schema for end in (ends.base, ends.source, ends.target)]
     common = set.intersection(*(set(schema.names) for schema in sides))
     kinds = {field.name: field.type for field in sides[2].to_arrow()}
@@ -318,7 +318,7 @@ def _columns(before: pa.Schema, after: pa.Schema) -> tuple[str, ...]:
 
 
 def _grid(plan: MergePlan) -> Json:
-    ends = plan.planned.ends
+    ends = plan.ends
     steps = ends.source_history.steps, ends.target_history.steps
     disputed = frozenset(number for conflict in plan.conflicts for number in conflict.fragments)
     sides = [_shown(own_steps, disputed) for own_steps in steps]

@@ -15,8 +15,9 @@ from typing import Any
 from lance_nb.errors import RefNotFoundError, StorageError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.layout import NamingScheme, branch_root, list_versions, parse_manifest_name
+from lance_nb.merging.branch_merging import plan_merge
 from lance_nb.merging.merge_base import Side
-from lance_nb.merging.merge_plan import MergeRequest, commit_merge, plan_merge
+from lance_nb.merging.merge_plan import MergeOptions, commit_merge
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.retention import RetentionPolicy
@@ -224,7 +225,7 @@ def _with_two_sides(table: Table) -> None:
 
 def _merge(table: Table, _: Any) -> None:
     known = _Versions(table.root)
-    planned = plan_merge(known, known.load("dev", None), known.load(None, None), MergeRequest())
+    planned = plan_merge(known, known.load("dev", None), known.load(None, None), MergeOptions())
     commit_merge(table.place, planned, _tags(table), table.options())
 
 

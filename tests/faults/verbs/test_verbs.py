@@ -11,7 +11,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset.merge_insert import MergeInsertBuilder
 from lance_nb.dataset.staging import Stage, StagedMerge
-from lance_nb.merging.branch_merging import MergePlan
+from lance_nb.merging.merge_plan import MergePlan
 from lance_nb.transactions.registry import OPERATIONS
 from lance_nb.transactions.transaction import Transaction
 from tests.faults import verbs

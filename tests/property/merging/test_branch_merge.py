@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.format.merge_record import MARK_PREFIX
-from lance_nb.merging.branch_merging import MergePlan
+from lance_nb.merging.merge_plan import MergePlan
 from tests.support.examples import examples
 
 _NUMBERS = count()

@@ -25,7 +25,7 @@ from lance_nb.errors import (
     NotSupportedError,
     VersionNotFoundError,
 )
-from lance_nb.merging.branch_merging import MergePlan
+from lance_nb.merging.merge_plan import MergePlan
 from tests.support.examples import SCALE
 
 SEED = 2020

@@ -16,7 +16,8 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import CancelledError, InvalidInputError, VersionNotFoundError
-from lance_nb.merging.branch_merging import MergeOptions, SessionRepository, options_of
+from lance_nb.merging.merge_base import Repository
+from lance_nb.merging.merge_plan import MergeOptions, options_of
 from lance_nb.writing.progress import StepCounter
 
 
@@ -24,8 +25,7 @@ def test_what_is_not_given_is_the_default() -> None:
     assert options_of() == MergeOptions()
     made = options_of(strategy="replay", on_conflict="ours", key="id", copy=True, pin=False)
     assert made == MergeOptions("replay", "ours", ("id",), True, False)
-    assert (made.request.keys, made.request.on_conflict) == (("id",), "ours")
-    assert options_of(key=["a", "b"]).key == ("a", "b")
+    assert options_of(key=["a", "b"]).keys == ("a", "b")
 
 
 @pytest.mark.parametrize("options", [{"strategy": "hope"}, {"on_conflict": "maybe"}, {"key": [1]}])
@@ -39,7 +39,7 @@ def test_versions_and_transactions_are_read_and_counted(make, rows) -> None:
     made.create_branch("dev").insert(rows)
     seen: list[tuple[int, int]] = []
     told = StepCounter(lambda done, total: seen.append((done, total)))
-    repository = SessionRepository(made.opened[0], told)
+    repository = Repository(made.opened[0], told)
     assert list(repository.branches()) == ["dev"]
     assert repository.load("dev", None).version == 2
     assert [one.operation.arm for one in repository.transactions(None, [1])] == ["overwrite"]
@@ -50,7 +50,7 @@ def test_versions_and_transactions_are_read_and_counted(make, rows) -> None:
 
 
 def test_a_version_that_is_not_there_is_named(make) -> None:
-    repository = SessionRepository(make().opened[0])
+    repository = Repository(make().opened[0])
     with pytest.raises(VersionNotFoundError):
         repository.load(None, 7)
 

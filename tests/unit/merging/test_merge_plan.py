@@ -13,7 +13,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.format.merge_record import without_marks
-from lance_nb.merging import branch_merging, merge_plan
+from lance_nb.merging import merge_plan
 from lance_nb.merging.row_merge import NOWHERE, ConflictingRows, conflict_table
 from lance_nb.table.verification.transactions import _is_next_merge
 
@@ -668,7 +668,7 @@ def test_who_commits_meanwhile_is_planned_for_again(
             lance_nb.dataset(main.uri).delete(f"id = {number}")
         return real(*args, **options)
 
-    monkeypatch.setattr(branch_merging, "commit_merge", slow)
+    monkeypatch.setattr(merge_plan, "commit_merge", slow)
     made = plan.commit()
 
     assert (plan.strategy, made.version) == ("fast-forward", 4)
@@ -910,7 +910,7 @@ def test_conflicting_rows_are_shown_in_any_order(pair: Pair) -> None:
     main, dev = pair
     dev.update({"name": "'dev'"}, where="id IN (8, 6)")
     main.update({"name": "'main'"}, where="id IN (8, 6)")
-    ends = main.branches.plan_merge("dev", key="id").planned.ends
+    ends = main.branches.plan_merge("dev", key="id").ends
     base = np.array([[1, 3], [0, 4], [1, 1], [0, 0]], np.int64)
     nowhere = np.full_like(base, NOWHERE)
 
