@@ -59,11 +59,13 @@ from lance_nb.explorer.rows.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Wind
 from lance_nb.explorer.rows.row_query import MAX_LISTED, RowQuery, query_of
 from lance_nb.explorer.source import Source, is_blob_column
 from lance_nb.explorer.storage.storage_report import SpaceUse
+from lance_nb.merging.choices import CellChoice
 from lance_nb.value_classes import dataclass
 
 Target = str | os.PathLike[str] | Source
 MAX_SELECTED = 100_000
 MAX_RANGES = 1000
+MAX_VALUE_CHARS = 100_000
 MAX_COUNT = 2**53
 MAX_KEPT = 4
 MAX_KEY_CHARS = 24
@@ -561,6 +563,18 @@ def _attempt(make: Callable[[], Part]) -> Part:
 
 def _part_json(part: Part) -> dict[str, Any]:
     return {"error": part.to_json()} if isinstance(part, ErrorCard) else part.to_json()
+
+
+def read_choice(request: object, read_row: Callable[[object], object]) -> CellChoice:
+    """Read a choice, {row, column, take, value}, from a request. Raises InvalidInputError."""
+    if not isinstance(request, Mapping):
+        raise InvalidInputError("a choice must be {row, column, take, value}")
+    row = None if request.get("row") is None else read_row(request["row"])
+    column, value = (
+        None if request.get(key) is None else words(request, key, MAX_VALUE_CHARS)
+        for key in ("column", "value")
+    )
+    return CellChoice(words(request, "take", 20), row, column, value)
 
 
 def place_of(args: Mapping[str, Any]) -> Place:

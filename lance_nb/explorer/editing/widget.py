@@ -57,12 +57,11 @@ from lance_nb.explorer.editing.cell_draft import (
 )
 from lance_nb.explorer.messages import Answer, integer, words
 from lance_nb.explorer.refs.merge_preview import shown_value
-from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, selection_of
+from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, read_choice, selection_of
 from lance_nb.explorer.source import Source, writable_dataset
 from lance_nb.explorer.stage.card import Card
 from lance_nb.explorer.stage.card_view import card_json, conflict_lines
 from lance_nb.explorer.stage.staging_area import StagingArea, staging_area_of
-from lance_nb.merging.choices import CellChoice
 from lance_nb.writing.editing import hand_value
 
 MAX_MARKED = 500
@@ -347,7 +346,9 @@ class RowEditHandlers(RequestHandlers):
         if not isinstance(choices, list) or len(choices) > MAX_CHOICES:
             raise InvalidInputError(f"choices must be a list of up to {MAX_CHOICES:,}")
         number = integer(args, "plan", low=0, high=MAX_COUNT)
-        area.resolve(words(args, "id", 40), number, [_choice(choice) for choice in choices])
+        area.resolve(
+            words(args, "id", 40), number, [read_choice(choice, _row_id) for choice in choices]
+        )
         return Answer({"conflicts": len(draft.conflicts)})
 
     # --- places in the grid -----------------------------------------------------------------------
@@ -445,14 +446,3 @@ def _row_id(value: object) -> int:
     if not isinstance(value, str) or len(value) > 20 or not (value.isascii() and value.isdigit()):
         raise InvalidInputError("row must be a row id")
     return int(value)
-
-
-def _choice(given_choice: object) -> CellChoice:
-    if not isinstance(given_choice, Mapping):
-        raise InvalidInputError("a choice must be {row, column, take, value}")
-    row = None if given_choice.get("row") is None else _row_id(given_choice["row"])
-    column = None if given_choice.get("column") is None else words(given_choice, "column", 4000)
-    value = (
-        None if given_choice.get("value") is None else words(given_choice, "value", MAX_TEXT_CHARS)
-    )
-    return CellChoice(words(given_choice, "take", 20), row, column, value)

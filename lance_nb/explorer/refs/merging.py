@@ -50,12 +50,18 @@ from lance_nb.explorer.refs.merge_preview import (
     shown_value,
 )
 from lance_nb.explorer.refs.ref_list import Place
-from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session
+from lance_nb.explorer.session import (
+    MAX_COUNT,
+    MAX_VALUE_CHARS,
+    RequestHandlers,
+    Session,
+    read_choice,
+)
 from lance_nb.explorer.source import writable_dataset
 from lance_nb.format.merge_record import FAST_FORWARD
-from lance_nb.merging.branch_merging import MergePlan
 from lance_nb.merging.choices import VALUE, CellChoice
 from lance_nb.merging.conflicts import FAIL, KEYS, ROWS
+from lance_nb.merging.merge_plan import MergePlan
 from lance_nb.value_classes import dataclass
 from lance_nb.writing.editing import hand_value
 
@@ -63,7 +69,6 @@ MAX_MESSAGE = 2000
 MAX_KEYS = 500
 MAX_CHOICES = 5000
 MAX_CELLS = 200
-MAX_VALUE = 100_000
 _REPLACED = "a newer preview replaced this one; preview the change again"
 MERGE_KINDS = ("merge", "cherry-pick", "revert")
 
@@ -140,8 +145,8 @@ class MergeHandlers(RequestHandlers):
 
     def on_value(self, args: Mapping[str, Any]) -> Answer:
         """Check a value that was written by hand."""
-        plan, column = self._with_cells(args).plan, words(args, "column", MAX_VALUE)
-        written = None if args.get("text") is None else words(args, "text", MAX_VALUE)
+        plan, column = self._with_cells(args).plan, words(args, "column", MAX_VALUE_CHARS)
+        written = None if args.get("text") is None else words(args, "text", MAX_VALUE_CHARS)
         try:
             value = hand_value(written, plan.schema_after.field(column))
         except InvalidInputError as error:
@@ -248,21 +253,16 @@ def _choices(choices: object, last: _Shown | None) -> tuple[CellChoice, ...] | N
     return tuple(_choice(choice, last) for choice in choices)
 
 
-def _choice(given_choice: object, last: _Shown | None) -> CellChoice:
-    if not isinstance(given_choice, dict):
-        raise InvalidInputError("a choice must be {row, column, take, value}")
-    row = None if given_choice.get("row") is None else _row(words(given_choice, "row", MAX_VALUE))
-    column = (
-        None if given_choice.get("column") is None else words(given_choice, "column", MAX_VALUE)
-    )
-    take = words(given_choice, "take", 20)
-    value = None if given_choice.get("value") is None else words(given_choice, "value", MAX_VALUE)
-    if take == VALUE and column is not None and value is not None and last is not None:
-        return CellChoice(take, row, column, _typed(value, column, last.plan))
-    return CellChoice(take, row, column, value)
+def _choice(request: object, last: _Shown | None) -> CellChoice:
+    choice = read_choice(request, _row)
+    if choice.take != VALUE or last is None or choice.column is None or choice.value is None:
+        return choice
+    return replace(choice, value=_typed(choice.value, choice.column, last.plan))
 
 
-def _row(written: str) -> object:
+def _row(written: object) -> object:
+    if not isinstance(written, str) or len(written) > MAX_VALUE_CHARS:
+        raise InvalidInputError("row must be the text of a key or row id")
     try:
         row = json.loads(written)
     except ValueError as error:
@@ -270,7 +270,7 @@ def _row(written: str) -> object:
     return tuple(row) if isinstance(row, list) else row
 
 
-def _typed(written: str, column: str, plan: MergePlan) -> object:
+def _typed(written: object, column: str, plan: MergePlan) -> object:
     """Return a value as Python writes it in a line of code: a number, a text; else its text."""
     value = hand_value(written, plan.schema_after.field(column))[0].as_py()
     return value if isinstance(value, bool | int | float | str) else written

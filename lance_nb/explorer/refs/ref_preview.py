@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
+from lance_nb.code_lines import Python, magic, offered
 from lance_nb.errors import LanceError
 from lance_nb.explorer import text
 from lance_nb.explorer.json_fields import JsonFields
@@ -209,35 +209,20 @@ def list_code(dataset: Source, kind: str) -> Code:
     return offered(opened(dataset).attribute(f"{noun}.list").call(), magic(kind, "list"))
 
 
-def change_code(
-    dataset: Source, kind: str, action: str, name: str, place: Place | None, *, note: str = ""
-) -> Code:
-    """Create, move or delete a ref."""
-    arguments = (note,) if action == "note" else () if place is None else (_python_place(place),)
-    python = _change(opened(dataset), kind, action, name=name, arguments=arguments)
-    if action == "note":
-        return offered(python, PYTHON_ONLY)
-    place_words = () if place is None or action == "delete" else (place_word(*place),)
-    return offered(python, magic(kind, action, name, *place_words))
+def change_code(dataset: Source, kind: str, action: str, name: str, place: Place | None) -> Code:
+    """Create, move or delete a ref; the place counts for the first two."""
+    noun = "branches" if kind == "branch" else "tags"
+    method = {"create": "create", "move": "update", "delete": "delete"}[action]
+    verb = f"{noun}.{method}"
+    if verb == "branches.create":
+        verb = "create_branch"
+    places = () if place is None or action == "delete" else (place,)
+    arguments = [version if branch is None else (branch, version) for branch, version in places]
+    words = [place_word(*place) for place in places]
+    python = opened(dataset).attribute(verb).call(name, *arguments)
+    return offered(python, magic(kind, action, name, *words))
 
 
 def opened(dataset: Source) -> Python:
     """Return the expression that opens a dataset."""
     return Python("lance_nb.dataset").call(dataset.uri)
-
-
-def _change(
-    opened: Python, kind: str, action: str, name: str, arguments: tuple[object, ...]
-) -> Python:
-    if action == "create" and kind == "branch":
-        return opened.attribute("create_branch").call(name, *arguments)
-    verbs = {"create": "create", "move": "update", "delete": "delete", "note": "replace_metadata"}
-    noun = "branches" if kind == "branch" else "tags"
-    call_arguments = {"note": tuple({"note": note} for note in arguments), "delete": ()}.get(
-        action, arguments
-    )
-    return opened.attribute(f"{noun}.{verbs[action]}").call(name, *call_arguments)
-
-
-def _python_place(place: Place) -> int | Place:
-    return place[1] if place[0] is None else place

@@ -46,16 +46,21 @@ from lance_nb.errors import (
 from lance_nb.explorer import text
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.log.operations_log import operations_log_of
-from lance_nb.explorer.log.undo import BranchUndo, NoteUndo, TagUndo, Undo
+from lance_nb.explorer.log.undo import Undo, Undone
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
 from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.refs import ref_preview as consequences
 from lance_nb.explorer.refs.merging import MergeHandlers, logged
 from lance_nb.explorer.refs.picture import VIEW
+from lance_nb.explorer.refs.ref_change import (
+    BranchChange,
+    NoteChange,
+    TagChange,
+    undo_of_branch_deletion,
+)
 from lance_nb.explorer.refs.ref_list import (
     MAX_HEADS,
     MAX_LINES,
-    NOTE,
     NOTE_CHARS,
     Place,
     RefBook,
@@ -69,13 +74,11 @@ from lance_nb.explorer.refs.ref_list import (
     ref_detail,
     ref_page,
     tag_place,
-    whole_note,
 )
 from lance_nb.explorer.refs.ref_preview import change_code, list_code
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session, place_of
 from lance_nb.explorer.source import Source, writable_dataset
 from lance_nb.explorer.stage.act_review import ActReview, review_of_branch
-from lance_nb.explorer.stage.actions import undo_of_branch_deletion
 from lance_nb.explorer.static_rendering import StaticRendering, render_table
 from lance_nb.explorer.version_refs import MAIN
 from lance_nb.explorer.widget import LanceWidget
@@ -299,51 +302,27 @@ class RefChangeHandlers(RequestHandlers):
         self.session.check_unlocked()
         kind, name, place = kind_of(args), words(args, "name", MAX_NAME), place_of(args)
         note = words(args, "note", NOTE_CHARS).strip()
-        dataset = writable_dataset(self.session.dataset)
-        if kind == "tag":
-            dataset.tags.create(name, place)
-        else:
-            dataset.create_branch(name, place)
-        if note:
-            owner = dataset.tags if kind == "tag" else dataset.branches
-            owner.replace_metadata(name, {NOTE: note})
-        undo: Undo = TagUndo(name, None, place)
+        change: TagChange | BranchChange = TagChange(name, None, place)
         if kind == "branch":
-            undo = BranchUndo(name, place, is_created=True)
-        self._record(f"Create {kind} {name}", kind, ("create", name, place), undo)
-        target = (name, place[1]) if kind == "branch" else place
-        shown = f"{kind.capitalize()} {text.name(name)} was created at {text.ref_label(*place)}."
-        return self._done(shown, target)
+            change = BranchChange(name, place, creates=True)
+        done = self._run(change)
+        if note:
+            NoteChange(kind, name, "", note).run(writable_dataset(self.session.dataset), _ignored)
+        return self._done(done.words, done.place)
 
     def on_move(self, args: Mapping[str, Any]) -> Answer:
         """Move a tag from where it was seen."""
         self.session.check_unlocked()
         name, place = words(args, "name", MAX_NAME), place_of(args)
-        seen = _seen_place(args)
-        tags = writable_dataset(self.session.dataset).tags
-        tags.update(name, place, expected=seen)
-        self._record(f"Move tag {name}", "tag", ("move", name, place), TagUndo(name, seen, place))
-        route = f"from {text.ref_label(*seen)} to {text.ref_label(*place)}"
-        return self._done(f"Tag {text.name(name)} moved {route}.", place)
+        done = self._run(TagChange(name, _seen_place(args), place))
+        return self._done(done.words, place)
 
     def on_note(self, args: Mapping[str, Any]) -> Answer:
         """Write a note in the place of the one that was seen."""
         self.session.check_unlocked()
         kind, name = kind_of(args), words(args, "name", MAX_NAME)
         note, before = words(args, "note", NOTE_CHARS).strip(), words(args, "before", NOTE_CHARS)
-        book = ref_book(self.session.dataset)
-        records = book.tags if kind == "tag" else book.branches
-        record = records[known_name(records, kind, name)]
-        if whole_note(record) != before:
-            raise RefConflictError(f"the note on {kind} {name!r} was changed by another writer")
-        metadata = {**record.get("metadata", {}), NOTE: note}
-        dataset = writable_dataset(self.session.dataset)
-        owner = dataset.tags if kind == "tag" else dataset.branches
-        owner.replace_metadata(name, {k: v for k, v in metadata.items() if v or k != NOTE})
-        code = change_code(dataset, kind, "note", name=name, place=None, note=note)
-        log = operations_log_of(dataset.uri)
-        log.record(f"Write the note on {kind} {name}", code, NoteUndo(kind, name, before, note))
-        return self._done(f"The note on {kind} {text.name(name)} was saved.", None)
+        return self._done(self._run(NoteChange(kind, name, before, note)).words, None)
 
     def on_delete(self, args: Mapping[str, Any]) -> Job:
         """Delete a tag or a branch, if it still is what was seen."""
@@ -356,33 +335,34 @@ class RefChangeHandlers(RequestHandlers):
 
         def work(progress: Progress) -> Answer:
             if kind == "tag":
-                dataset.tags.delete(name, expected=tagged)
-                act = "delete", name, None
-                self._record(f"Delete tag {name}", kind, act, TagUndo(name, tagged, None))
-                return self._done(f"Tag {text.name(name)} was deleted.", None)
+                return self._done(self._run(TagChange(name, tagged, None)).words, None)
             fork = self._check_branch(name, seen)
             deletion = dataset.branches.explain_delete(name, users=False)
             word = review_of_branch(deletion, ()).typed
             if word and typed != word:
                 raise InvalidInputError(f"this cannot be undone: type {word!r} to confirm it")
-            dataset.branches.delete(name, progress=progress)
-            undo = undo_of_branch_deletion(deletion, fork)
-            self._record(f"Delete branch {name}", kind, ("delete", name, None), undo)
+            change = BranchChange(name, fork, creates=False)
+            done = self._run(change, progress, undo=undo_of_branch_deletion(deletion, fork))
             target = None
             if dataset.branch == name:
                 target = self._leave(fork)
             self.session.forget(name)
-            return self._done(f"Branch {text.name(name)} was deleted.", target)
+            return self._done(done.words, target)
 
         return Job(work)
 
-    def _record(
-        self, title: str, kind: str, act: tuple[str, str, Place | None], undo: Undo
-    ) -> None:
-        """Record an act in the log of operations."""
-        dataset = self.session.dataset
-        code = change_code(dataset, kind, *act)
-        operations_log_of(dataset.uri).record(title, code, undo)
+    def _run(
+        self,
+        change: TagChange | BranchChange | NoteChange,
+        progress: Progress | None = None,
+        *,
+        undo: Undo | None = None,
+    ) -> Undone:
+        """Make a change, and record it in the log of operations."""
+        dataset = writable_dataset(self.session.dataset)
+        done = change.run(dataset, progress or _ignored)
+        operations_log_of(dataset.uri).record(change.title, done.code, undo or done.undo)
+        return done
 
     def _leave(self, fork: Place) -> Place:
         """Go to the version that the branch started from, or to main if that fails."""
@@ -412,6 +392,10 @@ class RefChangeHandlers(RequestHandlers):
                 "parts": self.session.parts_json(("timeline", "card")),
             }
         )
+
+
+def _ignored(_done: int, _total: int) -> None:
+    """Report no progress: a tag or note is one write."""
 
 
 def _seen_place(args: Mapping[str, Any]) -> Place:

@@ -29,15 +29,15 @@ from lance_nb.errors import (
     InvalidInputError,
 )
 from lance_nb.explorer import text
-from lance_nb.explorer.log.undo import BranchUndo, NoUndo, TagUndo, Undo
+from lance_nb.explorer.log.undo import NoUndo, Undo
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.refs import ref_preview
+from lance_nb.explorer.refs.ref_change import BranchChange, TagChange, undo_of_branch_deletion
 from lance_nb.explorer.refs.ref_list import Place, fork_of, ref_book
 from lance_nb.explorer.stage.act_review import ActReview, review_of_branch, review_of_cleanup
 from lance_nb.explorer.stage.edit_forms import EditForm
 from lance_nb.indices.building import IndexProgress
 from lance_nb.value_classes import dataclass
-from lance_nb.writing.branching import BranchDeletion
 
 MAX_FILES = 200
 ACTION_VERBS = ("tag", "branch", "cleanup", "index")
@@ -73,35 +73,31 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
         raise InvalidInputError(f"tag {name!r} does not exist")
     seen = None if existing is None else (existing.get("branch"), int(existing["version"]))
     was = "" if seen is None else text.ref_label(*seen)
-    if action == "delete":
+    place: Place | None = None
+    if action != "delete":
+        target = dataset.checkout_version(args["ref"]) if "ref" in args else dataset
+        place = target.branch, target.version
+    line = f"tag {text.name(name)} on {was} is deleted"
+    if place is not None:
+        moved = f" (it was on {was})" if was else ""
+        label = text.ref_label(*place)
+        line = f"tag {text.name(name)} on {label}{moved}; clean-ups keep this version"
+    change, review = TagChange(name, seen, place), None
+    if seen is not None:
+        lost = ref_preview.of_tag(dataset, ref_book(dataset), name, place)
+        review = ActReview(change.title, tuple(lost), is_empty=seen == place)
+    return _of_change(dataset, change, line, review=review)
 
-        def delete(_: Progress) -> str:
-            dataset.tags.delete(name, expected=seen)
-            return f"tag {text.name(name)} was deleted"
 
-        book = ref_book(dataset)
-        lost = ref_preview.of_tag(dataset, book, name)
-        review = ActReview(f"Delete tag {text.name(name)}", tuple(lost))
-        line = f"tag {text.name(name)} on {was} is deleted"
-        return Action((line,), delete, review=review, undo=TagUndo(name, seen, None))
-    target = dataset.checkout_version(args["ref"]) if "ref" in args else dataset
-    place, label = (target.branch, target.version), text.ref_label(target.branch, target.version)
+def _of_change(
+    dataset: LanceDataset, change: TagChange | BranchChange, line: str, **options: Any
+) -> Action:
+    """Return the action that makes a change of a tag or branch."""
 
-    def write(_: Progress) -> str:
-        if seen is None:
-            dataset.tags.create(name, place)
-        else:
-            dataset.tags.update(name, place, expected=seen)
-        return f"tag {text.name(name)} is on {label}"
+    def run(progress: Progress) -> str:
+        return change.run(dataset, progress).words
 
-    moved = f" (it was on {was})" if was else ""
-    line = f"tag {text.name(name)} on {label}{moved}; clean-ups keep this version"
-    if seen is None:
-        return Action((line,), write, undo=TagUndo(name, None, place))
-    book = ref_book(dataset)
-    lost = ref_preview.of_tag(dataset, book, name, place)
-    review = ActReview(f"Move tag {text.name(name)}", tuple(lost), is_empty=seen == place)
-    return Action((line,), write, review=review, undo=TagUndo(name, seen, place))
+    return Action((line,), run, **{"undo": change.inverse, **options})
 
 
 def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
@@ -111,22 +107,16 @@ def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> 
     if name in dataset.branches.names():
         raise InvalidInputError(f"branch {name!r} already exists")
     target = dataset.checkout_version(args["ref"]) if "ref" in args else dataset
-    label = text.ref_label(target.branch, target.version)
-
-    def create(_: Progress) -> str:
-        created = dataset.create_branch(name, (target.branch, target.version))
-        first = text.ref_label(name, created.version)
-        return f"branch {text.name(name)} starts at {label}, as {first}"
-
-    line = f"branch {text.name(name)} from {label}; no data is copied"
-    undo = BranchUndo(name, (target.branch, target.version), is_created=True)
-    return Action((line,), create, undo=undo)
+    fork = target.branch, target.version
+    line = f"branch {text.name(name)} from {text.ref_label(*fork)}; no data is copied"
+    return _of_change(dataset, BranchChange(name, fork, creates=True), line)
 
 
 def _branch_deletion(dataset: LanceDataset, name: str, progress: Progress) -> Action:
     shown = dataset.branches.explain_delete(name, progress=progress)
     book = ref_book(dataset)
-    latest = ref_preview.newest_version(dataset, fork_of(book.branches[name])[0])
+    fork = fork_of(book.branches[name])
+    latest = ref_preview.newest_version(dataset, fork[0])
     is_current = dataset.branch == name
     lost = ref_preview.of_deleting_branch(book, shown, latest, stands_here=is_current)
 
@@ -136,21 +126,12 @@ def _branch_deletion(dataset: LanceDataset, name: str, progress: Progress) -> Ac
                 f"nothing was deleted: branch {name!r}, or what refers to it, changed after this "
                 "preview; refresh the preview"
             )
-        dataset.branches.delete(name, progress=report)
-        return f"branch {text.name(name)} was deleted"
+        return BranchChange(name, fork, creates=False).run(dataset, report).words
 
     line = f"branch {text.name(name)} is deleted: {text.plural(len(shown.versions), 'version')}"
     review = review_of_branch(shown, lost)
-    undo = undo_of_branch_deletion(shown, fork_of(book.branches[name]))
+    undo = undo_of_branch_deletion(shown, fork)
     return Action((line,), delete, shown.size_bytes, review=review, undo=undo)
-
-
-def undo_of_branch_deletion(deletion: BranchDeletion, fork: Place) -> Undo:
-    """Return how the deletion of a branch is undone."""
-    own = [version for version in deletion.versions if version > fork[1]]
-    if own:
-        return NoUndo(f"{text.plural(len(own), 'version')} of the branch were deleted with it")
-    return BranchUndo(deletion.name, fork, is_created=False)
 
 
 def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
