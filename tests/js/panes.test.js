@@ -92,7 +92,7 @@ function peek(look = "text") {
   const did = [];
   const part = cellPeek(ctx, grid, {
     columnOf: () => ({ name: "words", look }),
-    lens: () => ({ filter: "f" }),
+    query: () => ({ filter: "f" }),
     similar: (...spot) => did.push(["similar", ...spot]),
     only: (...spot) => did.push(["only", ...spot]),
     alike: (...spot) => did.push(["alike", ...spot]),
@@ -621,13 +621,13 @@ function actions() {
       search: { focus: () => did.push(["focus search"]) },
       settle: () => did.push(["settle"]),
     }),
-    asked: { order: null, near: null, filter: null, system: false },
+    criteria: { order: null, near: null, filter: null, system: false },
     selected: 0,
   };
   ctx.rows = {
-    asked: grid.asked,
-    wanted: grid.asked,
-    lens: { filter: "f" },
+    criteria: grid.criteria,
+    wanted: grid.criteria,
+    query: { filter: "f" },
     numFound: 0,
     selection: {
       get rows() {
@@ -648,13 +648,13 @@ test("letters sort by the column: ascending, descending, as stored", () => {
     "look",
     { near: null, order: [{ column: "t.n", ascending: true }] },
   ]);
-  grid.asked.order = [{ column: "t.n", ascending: true }];
+  grid.criteria.order = [{ column: "t.n", ascending: true }];
   act.letters.s();
   assert.deepEqual(did.pop(), [
     "look",
     { near: null, order: [{ column: "t.n", ascending: false }] },
   ]);
-  grid.asked.order = [{ column: "t.n", ascending: false }];
+  grid.criteria.order = [{ column: "t.n", ascending: false }];
   act.letters.s();
   assert.deepEqual(did.pop(), ["look", { near: null, order: null }]);
   grid.store.column = () => undefined; // its page is on its way
@@ -693,7 +693,7 @@ test("bars that a brush moves over are asked for, and only the last ones are use
 test("rows are exported under a name that follows what they are", async () => {
   const ctx = fakeContext({ version: 7, card: { name: "my photos.lance" } });
   ctx.range = { get: () => ({ a: { branch: null, version: 5 }, b: { branch: null, version: 7 } }) };
-  Object.assign(ctx.rows.lens, { filter: "id > 1", arranged: "p1" });
+  Object.assign(ctx.rows.query, { filter: "id > 1", arranged: "p1" });
   ctx.rows.selection.select(2);
   exportPane(ctx);
   const { content } = ctx.details.at(-1);
@@ -753,11 +753,11 @@ test("letters ask for a value, for similar rows, for the column and the keys", a
   const near = { like: 9, k: 10, metric: "l2", row: "row 5", column: "v", at: 1 };
   assert.deepEqual(did.pop(), ["look", { order: null, within: null, near }]);
   assert.equal(ctx.details.at(-1), null);
-  grid.asked.near = near;
+  grid.criteria.near = near;
   grid.state.column = 0; // among neighbours their vector is followed: it stands one further
   act.letters.n();
   assert.equal(ctx.kernel.last("rows.like").args.column, 2);
-  grid.asked.near = null;
+  grid.criteria.near = null;
   const columnOf = grid.store.column;
   grid.store.column = () => ({ raw: "text", look: "text" });
   act.letters.n();

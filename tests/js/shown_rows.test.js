@@ -21,7 +21,7 @@ function followed(screen = { rows: PART }) {
   return { ctx, rows: ctx.rows, heard, stop, last: () => ctx.kernel.last("rows.look") };
 }
 
-test("a search for words adds its condition to the lens, and ends one for neighbours", async () => {
+test("a search for words adds its condition to the query, and ends one for neighbours", async () => {
   const { rows, last } = followed();
   rows.look({ near: { like: 1 } });
   await last().answer({ num_rows: 2, num_columns: 3, arranged: "o1", found_by: "_distance" });
@@ -30,7 +30,7 @@ test("a search for words adds its condition to the lens, and ends one for neighb
   assert.equal(last().args.near, null);
   const condition = "regexp_like(text, 'river', 'i')";
   await last().answer({ num_rows: 2, num_columns: 2, arranged: "p2", filter: condition });
-  assert.deepEqual([rows.lens.filter, rows.asked.filter], [condition, null]);
+  assert.deepEqual([rows.query.filter, rows.criteria.filter], [condition, null]);
   assert.equal(rows.numFound, 0);
   rows.look({ near: { like: 1 } });
   assert.equal(last().args.search, null);
@@ -41,18 +41,18 @@ test("a filter of one view is heard of by all, with what was asked before", asyn
   assert.deepEqual([rows.numRows, rows.numColumns], [10, 2]);
   rows.look({ filter: "a > 1" });
   assert.deepEqual(heard, [["busy", 0, 0]]);
-  assert.equal(rows.asked.filter, null);
+  assert.equal(rows.criteria.filter, null);
   assert.equal(rows.wanted.filter, "a > 1");
   assert.equal(last().args.version, 3);
   await last().answer({ num_rows: 4, num_columns: 2, arranged: "p1" });
   assert.deepEqual(heard.at(-1), ["shown", 3, false, 4, allRows()]);
-  assert.deepEqual(rows.lens, { filter: "a > 1", system: false, arranged: "p1", shown: null });
+  assert.deepEqual(rows.query, { filter: "a > 1", system: false, arranged: "p1", shown: null });
   assert.equal(rows.numRows, 4);
   rows.look({ system: true }); // what is named changes, the rest stays
   assert.deepEqual([last().args.filter, last().args.system], ["a > 1", true]);
   await last().fail({ message: "no" });
   assert.deepEqual(heard.at(-1), ["failed", "no"]);
-  assert.equal(rows.asked.system, false);
+  assert.equal(rows.criteria.system, false);
   stop();
   rows.look({});
   assert.deepEqual(heard.at(-1), ["failed", "no"]);
@@ -64,11 +64,11 @@ test("rows that a view chose are shown alone, until another version is", async (
   rows.look({ within });
   assert.deepEqual(last().args.within, within);
   await last().answer({ num_rows: 4, num_columns: 2, arranged: "o1" });
-  assert.deepEqual(rows.asked.within, within);
+  assert.deepEqual(rows.criteria.within, within);
   ctx.show({ version: 2, rows: { ...PART, num_rows: 7 } });
   assert.deepEqual(heard.at(-1), ["shown", 2, true, null, null]);
-  assert.equal(rows.asked.within, null);
-  assert.equal(rows.lens.arranged, null);
+  assert.equal(rows.criteria.within, null);
+  assert.equal(rows.query.arranged, null);
   assert.equal(rows.numRows, 7);
 });
 
@@ -98,7 +98,7 @@ test("an answer to a question that is no longer asked is not heard of", async ()
   last().options.progress(1, 2);
   assert.deepEqual(heard.slice(2), [["busy", 1, 2]]);
   await last().answer({ num_rows: 2, num_columns: 2, arranged: null });
-  assert.equal(rows.lens.filter, "y");
+  assert.equal(rows.query.filter, "y");
 });
 
 test("the selected rows and that of the keyboard are found again elsewhere", async () => {

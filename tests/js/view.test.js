@@ -570,8 +570,8 @@ function filterBar(asked = {}) {
   const found = [];
   const crossed = [];
   const bar = new RowsBar(ctx, {
-    asked: now,
-    lens: () => ({ filter: now.filter }),
+    criteria: now,
+    query: () => ({ filter: now.filter }),
     changed: (wanted) => calls.push(wanted),
     found: (at) => found.push(at),
     cancel: () => calls.push("cancel"),

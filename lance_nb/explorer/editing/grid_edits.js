@@ -64,7 +64,7 @@ export class GridEdits {
     );
   }
 
-  place = () => ({ ...this.ctx.place(), ...this.ctx.rows.lens });
+  place = () => ({ ...this.ctx.place(), ...this.ctx.rows.query });
 
   /** @param {{anchor: Spot, to: Spot}} of @returns {Block} */
   blockOf = ({ anchor, to }) => ({

@@ -3,10 +3,10 @@
 /** @typedef {[first: number, stop: number]} Range */
 
 /**
- * @param {Lnb.Context} ctx @param {() => Lnb.Args} lens
+ * @param {Lnb.Context} ctx @param {() => Lnb.Args} query
  * @param {(byHand: boolean) => void} changed `byHand`: a person selected rows or cleared them
  */
-export function gridSelection(ctx, lens, changed) {
+export function gridSelection(ctx, query, changed) {
   /** @type {Range[]} */
   let ranges = [];
   /** @type {Set<number>} */
@@ -19,7 +19,7 @@ export function gridSelection(ctx, lens, changed) {
     ctx.kernel.ask("select", arguments_()).catch((error) => ctx.announce(error.message));
     changed(byHand);
   }
-  const arguments_ = () => ({ ranges, columns: [...columns].sort((a, b) => a - b), ...lens() });
+  const arguments_ = () => ({ ranges, columns: [...columns].sort((a, b) => a - b), ...query() });
   /** @param {number} row */
   const holds = (row) => ranges.some(([first, stop]) => row >= first && row < stop);
 

@@ -82,7 +82,7 @@ export async function firstFrame(buffer, mime, most) {
 /**
  * What a binary value is, and its picture, sound or film: at once when it is small, else when
  * asked for.
- * @param {Lnb.Context} ctx @param {Lnb.Args} args place, lens, row and column
+ * @param {Lnb.Context} ctx @param {Lnb.Args} args place, query, row and column
  * @returns {Promise<MediaElement|null>} null: neither; `shows`: the browser can show it; `close()`
  *   gives its memory back
  */

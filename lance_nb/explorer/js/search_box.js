@@ -22,9 +22,9 @@ export function markedText(text, places) {
 }
 
 /**
- * @param {{asked: Lnb.Look, changed: (wanted: Partial<Lnb.Look>) => void}} rows
+ * @param {{criteria: Lnb.Look, changed: (wanted: Partial<Lnb.Look>) => void}} rows
  */
-export function searchBox({ asked, changed }) {
+export function searchBox({ criteria, changed }) {
   const input = field("search texts for words", {
     class: "lnb-input lnb-search",
     placeholder: 'search: river "old stone"',
@@ -49,7 +49,7 @@ export function searchBox({ asked, changed }) {
   function search(change) {
     const text = input.value.trim();
     clear.hidden = !text;
-    const before = asked.search ?? { columns: null, any: false };
+    const before = criteria.search ?? { columns: null, any: false };
     changed({ search: text ? { ...before, text, ...change } : null });
   }
 
@@ -68,7 +68,8 @@ export function searchBox({ asked, changed }) {
     write,
     /** Show what is searched for now, also where it was asked from elsewhere. */
     follow() {
-      if (document.activeElement !== input || !asked.search) input.value = asked.search?.text ?? "";
+      if (document.activeElement !== input || !criteria.search)
+        input.value = criteria.search?.text ?? "";
       clear.hidden = !input.value;
     },
     /**
@@ -76,7 +77,7 @@ export function searchBox({ asked, changed }) {
      * @param {{raw: string, name: string}[]} searched
      */
     tools(searched) {
-      const { columns = null, any = false } = asked.search ?? {};
+      const { columns = null, any = false } = criteria.search ?? {};
       const places = columns?.length ? searched.findIndex(({ raw }) => raw === columns[0]) : -1;
       return h(
         "span",

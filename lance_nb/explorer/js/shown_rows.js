@@ -36,7 +36,7 @@ export function sameRows(left, other) {
 }
 
 /**
- * The grid of a lens of a version: equal names have the same rows at the same positions.
+ * The grid of a query of a version: equal names have the same rows at the same positions.
  * @param {Lnb.Args} grid
  */
 const nameOf = ({ branch, version, filter, arranged }) =>
@@ -45,9 +45,9 @@ const nameOf = ({ branch, version, filter, arranged }) =>
 /** What is shown and selected in a card. */
 export class ShownRows {
   /** @type {Lnb.Lens} */
-  shownLens = { filter: null, system: false, arranged: null, shown: null };
+  shownQuery = { filter: null, system: false, arranged: null, shown: null };
   /** @type {Lnb.Lens} */
-  lens = { filter: null, system: false, arranged: null, shown: null };
+  query = { filter: null, system: false, arranged: null, shown: null };
   /** @type {Set<Lnb.RowsListener>} */
   listeners = new Set();
   /** @type {Lnb.Look | null} what is asked for and has not come */
@@ -73,7 +73,7 @@ export class ShownRows {
   cache = new Map();
   /** @type {() => number | null} where the row of the keyboard is */
   cursor = () => null;
-  unasked = false; // another version is shown, and what was asked is still to be asked of it
+  isStale = false; // another version is shown, and what was asked is still to be asked of it
   /** @type {Lnb.Place | null} */
   place = null;
   numRows = 0;
@@ -81,14 +81,14 @@ export class ShownRows {
   numPinned = 0; // columns that stay on the left
   /** Columns before all others with what a search has found: distances or scores; 0 or 1. */
   numFound = 0;
-  asked = allRows();
+  criteria = allRows();
 
   /** @param {Lnb.Context} ctx */
   constructor(ctx) {
     this.ctx = ctx;
     this.selection = gridSelection(
       ctx,
-      () => this.lens,
+      () => this.query,
       (byHand) => {
         this.origin = null;
         if (byHand) this.cache = new Map(); // no longer what was selected when the grids were left
@@ -105,12 +105,12 @@ export class ShownRows {
         this.pending = null;
         const place = `${screen.branch ?? ""}:${screen.version}`;
         // Rows that were chosen are those of one version.
-        if (shown && shown !== place) this.asked.within = null;
+        if (shown && shown !== place) this.criteria.within = null;
         shown = place;
-        Object.assign(this.lens, { filter: null, system: false, arranged: null, shown: null });
+        Object.assign(this.query, { filter: null, system: false, arranged: null, shown: null });
         this.begin(part.num_rows ?? 0, part.num_columns ?? 0, { result: null, before: null, part });
         // What was asked of the version before is asked of this one.
-        if (!same(this.asked, allRows())) this.look({});
+        if (!same(this.criteria, allRows())) this.look({});
       },
       ["rows"],
     );
@@ -127,23 +127,23 @@ export class ShownRows {
    */
   begin(rows, columns, details) {
     const { before } = details;
-    const stays = before !== null && !this.unasked && sameRows(this.asked, before);
+    const stays = before !== null && !this.isStale && sameRows(this.criteria, before);
     // What was asked of the version before is asked of this one: there the rows are looked for.
-    this.unasked = before === null && !same(this.asked, allRows());
+    this.isStale = before === null && !same(this.criteria, allRows());
     const from = stays ? null : (this.origin ?? this.departure());
     this.selection.reset({
       rows: stays,
-      columns: this.numColumns === columns && same(this.asked.choice, before?.choice ?? null),
+      columns: this.numColumns === columns && same(this.criteria.choice, before?.choice ?? null),
     });
     this.numRows = rows;
     this.numColumns = columns;
     this.numPinned = details.result?.pinned ?? 0;
     this.numFound = Number(Boolean(details.result?.found_by));
     this.place = this.ctx.place();
-    Object.assign(this.shownLens, this.lens);
+    Object.assign(this.shownQuery, this.query);
     this.notify((listener) => listener.shown?.({ place: this.ctx.place(), ...details }));
     this.origin = from;
-    if (!this.unasked) this.hold();
+    if (!this.isStale) this.hold();
   }
 
   /** Where the rows are, before others are shown. */
@@ -152,7 +152,7 @@ export class ShownRows {
     const { ranges } = this.selection.wanted();
     const row = this.cursor();
     if (!this.place || this.ctx.kernel.state !== "live" || !(ranges.length || row)) return null;
-    const before = { ...this.place, ...this.shownLens };
+    const before = { ...this.place, ...this.shownQuery };
     const held = this.cache.get(nameOf(before));
     if (!held || held.cursor !== row || !same(held.ranges, ranges)) {
       this.cache = new Map();
@@ -178,7 +178,7 @@ export class ShownRows {
   async hold() {
     const originThen = this.origin;
     if (!originThen) return;
-    const grid = { ...this.ctx.place(), ...this.lens };
+    const grid = { ...this.ctx.place(), ...this.query };
     const cached = this.cache.get(nameOf(grid));
     if (cached) {
       this.holding = null;
@@ -205,7 +205,7 @@ export class ShownRows {
 
   /** @param {Partial<Lnb.Look>} change */
   look = async (change) => {
-    const look = { ...(this.pending ?? this.asked), ...change };
+    const look = { ...(this.pending ?? this.criteria), ...change };
     // Rows are searched for words or for neighbours, not for both.
     if (change.near) look.search = null;
     if (change.search) look.near = null;
@@ -219,7 +219,9 @@ export class ShownRows {
     };
     // Where only other columns are asked for, the kernel uses the order that it keeps.
     const keep =
-      this.lens.arranged !== null && sameRows(look, this.asked) ? { keep: this.lens.arranged } : {};
+      this.query.arranged !== null && sameRows(look, this.criteria)
+        ? { keep: this.query.arranged }
+        : {};
     const args = { ...this.ctx.place(), ...look, ...keep };
     const answer = this.ctx.kernel.ask("rows.look", args, { progress });
     this.running = answer;
@@ -228,9 +230,9 @@ export class ShownRows {
     try {
       const { result } = await answer;
       if (turn !== this.turn) return;
-      const before = { ...this.asked };
-      Object.assign(this.asked, look);
-      Object.assign(this.lens, {
+      const before = { ...this.criteria };
+      Object.assign(this.criteria, look);
+      Object.assign(this.query, {
         filter: result.filter ?? look.filter, // a search adds its condition
         system: look.system,
         arranged: result.arranged,
@@ -249,7 +251,7 @@ export class ShownRows {
 
   /** What is asked for now; it may be on its way. */
   get wanted() {
-    return this.pending ?? this.asked;
+    return this.pending ?? this.criteria;
   }
 
   cancel = () => this.running?.cancel();

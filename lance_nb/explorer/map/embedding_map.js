@@ -136,7 +136,8 @@ class EmbeddingMap {
     ctx.describe("map", () => ({ box: this.cloud ? this.canvas.sight : null }));
     const shown = () => {
       // Somebody asked for all rows again.
-      if (this.selection && ctx.rows.asked.within?.rows !== this.selection.rows) this.forget(false);
+      if (this.selection && ctx.rows.criteria.within?.rows !== this.selection.rows)
+        this.forget(false);
     };
     ctx.onClose(ctx.rows.on({ shown }));
     ctx.onScreen(

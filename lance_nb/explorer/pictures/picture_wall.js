@@ -153,9 +153,9 @@ class PictureWall {
     if (this.wall.sections[0]?.type !== "wall.tiles") return {};
     const [spot] = this.wall.inSight().spots;
     const section = this.wall.sections[spot?.section ?? 0];
-    const { branch, version, ...lens } = section.args;
+    const { branch, version, ...query } = section.args;
     const row = section.first + (spot?.at ?? 0);
-    return { ...lens, place: { branch, version }, row, words: this.words };
+    return { ...query, place: { branch, version }, row, words: this.words };
   }
 
   /** The tab is shown again. */
@@ -238,13 +238,13 @@ class PictureWall {
 
   /** Filter and order of the grid, with all columns. */
   gridLens() {
-    return { ...this.ctx.rows.lens, shown: null };
+    return { ...this.ctx.rows.query, shown: null };
   }
 
   /** What the list that is chosen is of. */
   request() {
     const rows = this.isOfAllRows ? WHOLE : this.gridLens();
-    return { ...this.ctx.place(), ...rows, filter: this.ctx.rows.asked.filter };
+    return { ...this.ctx.place(), ...rows, filter: this.ctx.rows.criteria.filter };
   }
 
   listKey() {
@@ -293,11 +293,11 @@ class PictureWall {
 
   takeRows() {
     const args = { ...this.ctx.place(), ...this.gridLens(), ...this.shownColumns() };
-    const { numRows, asked } = this.ctx.rows;
+    const { numRows, criteria } = this.ctx.rows;
     const words = plural(numRows, "row");
     this.take(
       [sectionOf({ title: "", first: 0, count: numRows }, "wall.tiles", args)],
-      asked.near ? `${words} like row ${asked.near.row}` : words,
+      criteria.near ? `${words} like row ${criteria.near.row}` : words,
     );
   }
 

@@ -1,6 +1,6 @@
 """The pictures of a column on a wall: by group, near duplicates, doubtful labels, changes.
 
-Its ES module is ``picture_wall.js``, its model ``models.picture_wall``. Requests; ``lens`` is that
+Its ES module is ``picture_wall.js``, its model ``models.picture_wall``. Requests; ``query`` is that
 of the grid (filter, system, arranged, shown), ``place`` branch and version:
 
 ================ ============================= ==================================================
@@ -9,10 +9,10 @@ request          args                          result
 wall.columns     place                         pictures, captions, groups, vectors, labels:
                                                {raw, label}, pictures and vectors with their
                                                place (at), vectors with a metric
-wall.tiles       place, lens, column, caption, tiles, at (of the column), + the pictures
+wall.tiles       place, query, column, caption, tiles, at (of the column), + the pictures
                  row, count
 wall.changed     a, b, key, column, row, count pairs: [before, after] tiles, + the pictures
-wall.groups      place, lens, column (long     arranged, code, and see ``Sections.to_json``
+wall.groups      place, query, column (long     arranged, code, and see ``Sections.to_json``
                  work)
 wall.duplicates  place, filter, vectors,       the same
                  threshold (long work)
@@ -20,7 +20,7 @@ wall.doubts      place, filter, vectors, label the same
                  (long work)
 wall.changes     a, b, key, column (long work) arrived, removed: {arranged, count, place};
                                                changed: {count}; words
-wall.condition   place, lens, ranges           where: the condition that picks these rows; rows
+wall.condition   place, query, ranges          where: the condition that picks these rows; rows
 ================ ============================= ==================================================
 
 Limits: those of the model.

@@ -101,7 +101,7 @@ export const slotsOf = (profile) => Math.max(profile.bars.length, 4);
 
 /**
  * The condition that bars of a profile mean.
- * @param {Lnb.Context} ctx @param {Lnb.Args} args place and lens @param {Lnb.Profile} profile
+ * @param {Lnb.Context} ctx @param {Lnb.Args} args place and query @param {Lnb.Profile} profile
  * @param {number} from @param {number} to @returns {Promise<string>}
  */
 export async function conditionOf(ctx, args, profile, from, to) {
@@ -128,7 +128,7 @@ export async function conditionOf(ctx, args, profile, from, to) {
 
 /**
  * The condition of values that have a bar of their own.
- * @param {Lnb.Context} ctx @param {Lnb.Args} args place and lens @param {Lnb.Profile} profile
+ * @param {Lnb.Context} ctx @param {Lnb.Args} args place and query @param {Lnb.Profile} profile
  * @param {Lnb.OddValues} odd @returns {Promise<string>}
  */
 export async function conditionOfOdd(ctx, args, profile, odd) {

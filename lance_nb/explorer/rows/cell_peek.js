@@ -7,11 +7,11 @@ import { markedText } from "../js/search_box.js";
 
 /**
  * @param {Lnb.Context} ctx @param {HTMLElement} grid gets the focus back
- * @param {{columnOf: (column: number) => Lnb.Column | undefined, lens: () => Lnb.Args,
+ * @param {{columnOf: (column: number) => Lnb.Column | undefined, query: () => Lnb.Args,
  *   similar: (row: number, column: number) => void, only: (row: number, column: number) => void,
  *   alike: (row: number, column: number) => void}} from
  */
-export function cellPeek(ctx, grid, { columnOf, lens, similar, alike, only }) {
+export function cellPeek(ctx, grid, { columnOf, query, similar, alike, only }) {
   const element = h("div", {
     class: "lnb-peek",
     role: "dialog",
@@ -66,7 +66,7 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, alike, only }) {
 
   /** @param {number} row @param {number} column */
   async function open(row, column) {
-    const args = { ...ctx.place(), row, column, ...lens() };
+    const args = { ...ctx.place(), row, column, ...query() };
     newest = args;
     /** @type {HTMLElement | null} */
     let shown;

@@ -138,7 +138,7 @@ export class ColumnChooser {
   async read(done) {
     const of = this.ctx.place();
     try {
-      const { result } = await this.ctx.kernel.ask("rows.names", { ...of, ...this.ctx.rows.lens });
+      const { result } = await this.ctx.kernel.ask("rows.names", { ...of, ...this.ctx.rows.query });
       done(result, of);
     } catch (error) {
       this.grid.fail(/** @type {Lnb.Failure} */ (error));

@@ -17,7 +17,7 @@ const FORMATS = [
  * @param {Lnb.Context} ctx
  */
 export function exportPane(ctx) {
-  const { asked, lens, selection, numRows } = ctx.rows;
+  const { criteria, query, selection, numRows } = ctx.rows;
   const { branch, version, card } = ctx.screen();
   const { a } = ctx.range.get();
   const isOther = a && (a.version !== version || a.branch !== branch);
@@ -62,8 +62,8 @@ export function exportPane(ctx) {
       args: {
         branch,
         version,
-        ...lens,
-        order: asked.order,
+        ...query,
+        order: criteria.order,
         what: subject.value,
         name: name.value.trim(),
         ...(subject.value === "selected" ? selection.wanted() : {}),

@@ -28,9 +28,9 @@ export class GridActions {
     this.store = store;
     this.profiles = profiles;
     this.bar = bar;
-    const { asked, lens, selection, look } = ctx.rows;
-    this.asked = asked;
-    this.lens = lens;
+    const { criteria, query, selection, look } = ctx.rows;
+    this.criteria = criteria;
+    this.query = query;
     this.selection = selection;
     this.look = look;
     /** Actions by the key that starts them. */
@@ -49,7 +49,7 @@ export class GridActions {
   }
 
   place() {
-    return { ...this.ctx.place(), ...this.lens };
+    return { ...this.ctx.place(), ...this.query };
   }
 
   /** @param {() => Promise<void>} work */
@@ -71,7 +71,7 @@ export class GridActions {
       profile: this.profiles.of(columnIndex),
       comes: (notify) => this.profiles.comes(columnIndex, notify),
       args: () => ({ ...this.place(), ...this.profiles.crossed() }),
-      order: this.asked.order ?? [],
+      order: this.criteria.order ?? [],
       sort: (order) => this.look({ order: order.length ? order : null, near: null }),
       brush: (where, bars) => this.bar().brush(column.raw, where, { bars }),
       learned: (profile) => this.profiles.learn(profile),
@@ -150,8 +150,9 @@ export class GridActions {
    * @param {number} row @param {number} cell
    */
   similar = (row, cell) => {
-    if (!this.asked.near && this.store.column(cell)?.look === "text") return this.alike(row, cell);
-    const { near } = this.asked;
+    if (!this.criteria.near && this.store.column(cell)?.look === "text")
+      return this.alike(row, cell);
+    const { near } = this.criteria;
     const column = near && this.store.column(cell)?.look !== "vector" ? near.at + 1 : cell;
     const position = column - this.ctx.rows.numFound;
     return this.attempt(async () => {

@@ -13,7 +13,7 @@ const MAX_MEDIA = 8; // values of bytes that are looked into
 const open = new WeakMap(); // what is shown of the row before, by its view
 
 /**
- * @param {Lnb.Context} ctx @param {Lnb.Args} place version and lens @param {number} row
+ * @param {Lnb.Context} ctx @param {Lnb.Args} place version and query @param {number} row
  * @param {boolean} [focus] whether the keyboard goes there
  */
 export async function rowDetail(ctx, place, row, focus = true) {

@@ -64,8 +64,8 @@ class RowsView {
     this.state = state;
     const fail = (/** @type {Lnb.Failure} */ error) => this.bar.fail(error);
     this.bar = new RowsBar(ctx, {
-      asked: ctx.rows.asked,
-      lens: () => ctx.rows.lens,
+      criteria: ctx.rows.criteria,
+      query: () => ctx.rows.query,
       changed: ctx.rows.look,
       cancel: ctx.rows.cancel,
       found: (at, raw) => (at === null ? this.chooser.reveal(raw) : moveTo(state.row, at)),
@@ -83,7 +83,7 @@ class RowsView {
     this.chooser = new ColumnChooser(ctx, { state, column, moveTo, fail });
     this.peek = cellPeek(ctx, this.grid.element, {
       columnOf: column,
-      lens: () => ctx.rows.lens,
+      query: () => ctx.rows.query,
       similar: (row, index) => this.actions.similar(row, index),
       alike: (row, index) => this.actions.alike(row, index),
       only: (row, index) => this.actions.only(row, index),
@@ -140,7 +140,7 @@ class RowsView {
 
   follow() {
     const { ctx, state } = this;
-    ctx.describe("rows", () => ({ ...ctx.rows.lens, row: this.top }));
+    ctx.describe("rows", () => ({ ...ctx.rows.query, row: this.top }));
     ctx.onClose(
       ctx.rows.on({
         busy: (done, total) => this.bar.busy(done, total),
@@ -234,7 +234,7 @@ class RowsView {
         else this.actions.openColumn(index);
       },
       draw: (cell, index, column) => {
-        const order = this.ctx.rows.asked.order ?? [];
+        const order = this.ctx.rows.criteria.order ?? [];
         const place = column ? order.findIndex((sort) => sort.column === column.raw) : -1;
         if (place < 0) cell.removeAttribute("aria-sort");
         else cell.setAttribute("aria-sort", order[place].ascending ? "ascending" : "descending");
@@ -269,8 +269,8 @@ class RowsView {
 
   paintNote() {
     const failure = this.store.failure ?? this.error;
-    const { search } = this.ctx.rows.asked;
-    const isFiltered = this.ctx.rows.lens.filter;
+    const { search } = this.ctx.rows.criteria;
+    const isFiltered = this.ctx.rows.query.filter;
     const emptyWords = search
       ? "No row has these words."
       : isFiltered
@@ -339,7 +339,7 @@ class RowsView {
   /** Every value of a row, in the pane beside. @param {number} row */
   openRow(row) {
     if (this.state.numRows)
-      rowDetail(this.ctx, { ...this.ctx.place(), ...this.ctx.rows.lens }, row);
+      rowDetail(this.ctx, { ...this.ctx.place(), ...this.ctx.rows.query }, row);
   }
 
   /**
@@ -369,14 +369,14 @@ class RowsView {
 
   /** Show other rows. @param {Lnb.RowsShown} rows */
   begin({ place, result, before, part }) {
-    const { asked, lens, numRows, numColumns, numFound, numPinned } = this.ctx.rows;
+    const { criteria, query, numRows, numColumns, numFound, numPinned } = this.ctx.rows;
     // A host that loses buffers gives a page without values: the rows are asked for again.
     const hasPage = part?.page && isWhole(part.buffers, part.num_buffers);
     const page = hasPage ? decodePage(part.page, part.buffers) : null;
     const alike =
       before !== null &&
-      same(asked.choice, before.choice) &&
-      asked.system === before.system &&
+      same(criteria.choice, before.choice) &&
+      criteria.system === before.system &&
       numFound === this.numFound;
     this.bar.note("");
     if (part) {
@@ -385,13 +385,13 @@ class RowsView {
       this.grid.element.classList.toggle("lnb-broken", Boolean(this.error));
     }
     // Where only other columns are shown, the rows stay.
-    const stays = before !== null && sameRows(asked, before);
+    const stays = before !== null && sameRows(criteria, before);
     if (before && !stays) this.placeKeyboard(numFound, this.numFound, before.near);
     this.numFound = numFound;
     this.searched = result?.search ?? null;
-    const rows = { ...place, ...lens };
+    const rows = { ...place, ...query };
     this.store.reset(rows, page, { alike });
-    const chosen = Boolean(asked.near || asked.within || this.searched?.ranked);
+    const chosen = Boolean(criteria.near || criteria.within || this.searched?.ranked);
     this.profiles.reset(rows, this.withSearch(this.bar.conditions()), chosen);
     this.thumbs.reset(rows);
     this.edits.reset();
@@ -402,7 +402,7 @@ class RowsView {
     });
     if (page) this.grid.learn(page);
     setTimeout(() => this.edits.look(), EDITS_MS);
-    this.ctx.code(result && !same(asked, allRows()) ? result.code : null);
+    this.ctx.code(result && !same(criteria, allRows()) ? result.code : null);
     if (!result) return;
     if (!stays) this.grid.scrollTo({ top: 0 });
     this.bar.say(result);

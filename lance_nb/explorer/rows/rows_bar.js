@@ -22,16 +22,16 @@ export class RowsBar {
 
   /**
    * @param {Lnb.Context} ctx
-   * @param {{asked: Lnb.Look, lens: () => Lnb.Args, changed: (wanted: Partial<Lnb.Look>) => void,
+   * @param {{criteria: Lnb.Look, query: () => Lnb.Args, changed: (wanted: Partial<Lnb.Look>) => void,
    *   found: (at: number | null, raw: string) => void, choose: () => void, cancel: () => void,
    *   brushed: (conditions: import("./column_profiles.js").Conditions, filter: string) => void
    * }} grid
    *   `found(null, raw)`: a column that is hidden; `brushed`: called before the rows are asked for
    */
-  constructor(ctx, { asked, lens, changed, found, choose, cancel, brushed }) {
+  constructor(ctx, { criteria, query, changed, found, choose, cancel, brushed }) {
     this.ctx = ctx;
-    this.asked = asked;
-    this.lens = lens;
+    this.criteria = criteria;
+    this.query = query;
     this.changed = changed;
     this.found = found;
     this.brushed = brushed;
@@ -67,7 +67,7 @@ export class RowsBar {
     });
     this.columns = button("Columns", choose, { title: "choose the columns that are shown (v)" });
     this.stop = button("Cancel", cancel, { class: "lnb-link", hidden: true });
-    this.search = searchBox({ asked, changed });
+    this.search = searchBox({ criteria, changed });
     ctx.onScreen(({ offers }) => {
       this.search.element.hidden = !offers?.includes("search");
     });
@@ -200,7 +200,7 @@ export class RowsBar {
   }
 
   toggle = () => {
-    this.changed({ system: !this.asked.system });
+    this.changed({ system: !this.criteria.system });
   };
 
   /** The name that is being typed where the caret stands. */
@@ -240,7 +240,7 @@ export class RowsBar {
     const now = () => (input === this.find ? this.find.value.trim() : this.typing());
     return this.request(
       "rows.columns",
-      { ...this.ctx.place(), text, ...this.lens() },
+      { ...this.ctx.place(), text, ...this.query() },
       ({ result }) => text === now() && this.offer(list, result.columns),
       () => list.offer([]),
     );
@@ -302,7 +302,7 @@ export class RowsBar {
   async compareIndex(near) {
     setText(this.filterNote, "comparing…");
     try {
-      const args = { ...this.ctx.place(), filter: this.asked.filter, near };
+      const args = { ...this.ctx.place(), filter: this.criteria.filter, near };
       const { result } = await this.ctx.kernel.ask("rows.recall", args);
       setText(this.filterNote, result.words);
     } catch (error) {
@@ -312,8 +312,10 @@ export class RowsBar {
 
   /** What the filter shown is made of. */
   conditions() {
-    if (this.asked.filter === (this.written() || null)) return this.conditionsOf();
-    return this.asked.filter ? this.conditionsOf({ base: this.asked.filter, by: new Map() }) : [];
+    if (this.criteria.filter === (this.written() || null)) return this.conditionsOf();
+    return this.criteria.filter
+      ? this.conditionsOf({ base: this.criteria.filter, by: new Map() })
+      : [];
   }
 
   /** The bars of a column that were chosen. @param {string} column */
@@ -332,7 +334,7 @@ export class RowsBar {
    * @param {import("./column_profiles.js").Passing} passing @param {string} text
    */
   estimate({ sampled, passing, num_rows: rows }, text) {
-    if (this.stop.hidden && (this.lens().filter ?? "") === text) return;
+    if (this.stop.hidden && (this.query().filter ?? "") === text) return;
     const about = Math.round((rows * passing) / Math.max(1, sampled));
     const digits = 10 ** Math.max(0, String(about).length - 3);
     this.estimated = `about ${count(Math.round(about / digits) * digits)} pass, by a sample`;
@@ -369,24 +371,27 @@ export class RowsBar {
     this.stop.hidden = true;
     this.problem.hidden = true;
     if (!this.isBrushed) this.estimated = "";
-    this.system.setAttribute("aria-pressed", String(this.asked.system));
-    setText(this.columns, this.asked.choice?.shown ? `${plural(numColumns, "column")}` : "Columns");
-    this.columns.setAttribute("aria-pressed", String(Boolean(this.asked.choice)));
-    this.counted = this.asked.filter && !this.asked.near ? `${count(numRows)} pass` : "";
+    this.system.setAttribute("aria-pressed", String(this.criteria.system));
+    setText(
+      this.columns,
+      this.criteria.choice?.shown ? `${plural(numColumns, "column")}` : "Columns",
+    );
+    this.columns.setAttribute("aria-pressed", String(Boolean(this.criteria.choice)));
+    this.counted = this.criteria.filter && !this.criteria.near ? `${count(numRows)} pass` : "";
     this.filterNote.textContent = this.estimated || this.counted;
-    const other = this.asked.order || this.asked.near || this.asked.within;
+    const other = this.criteria.order || this.criteria.near || this.criteria.within;
     const back = other
       ? button(
-          this.asked.near || this.asked.within ? "Back to all rows" : "Unsorted",
+          this.criteria.near || this.criteria.within ? "Back to all rows" : "Unsorted",
           () => this.changed({ order: null, near: null, within: null }),
           { class: "lnb-link" },
         )
       : null;
     show(
       this.plan,
-      this.asked.within ? h("span", {}, this.asked.within.label) : null,
+      this.criteria.within ? h("span", {}, this.criteria.within.label) : null,
       words ? h("span", {}, words) : null,
-      this.asked.near && this.nearTools(this.asked.near),
+      this.criteria.near && this.nearTools(this.criteria.near),
       searched && this.search.tools(searched.columns),
       index && this.buildTools(index),
       back,
@@ -403,8 +408,8 @@ export class RowsBar {
     this.estimated = "";
     this.filterNote.textContent = "";
     const still =
-      this.asked.filter && this.asked.filter !== this.box.value.trim()
-        ? h("span", {}, "Still shown: ", h("code", {}, this.asked.filter))
+      this.criteria.filter && this.criteria.filter !== this.box.value.trim()
+        ? h("span", {}, "Still shown: ", h("code", {}, this.criteria.filter))
         : null;
     show(
       this.problem,
