@@ -14,7 +14,18 @@ from lance_nb.dataset import dataset as dataset
 from lance_nb.dataset import display as _display
 
 # The names are listed in the stub beside this file.
-__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> _typing.Any:
+    try:
+        return _load(name)
+    except AttributeError:
+        if name in __all__ or name.startswith("_"):
+            raise
+        near = _import_module("difflib").get_close_matches(name, __all__, 1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"lance_nb has no name {name!r}{meant}", name=name) from None
 
 
 def _render(value: object) -> dict[str, _typing.Any] | None:

@@ -132,8 +132,10 @@ def test_scanner_builder_lists_its_options_as_methods() -> None:
 
 
 def test_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no_such_name"):
+    with pytest.raises(AttributeError, match=r"no name 'no_such_name'$"):
         _ = lance_nb.no_such_name  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"did you mean 'dataset'\?"):
+        _ = lance_nb.datset  # type: ignore[attr-defined]
 
 
 def test_every_error_is_reachable_and_under_one_root() -> None:

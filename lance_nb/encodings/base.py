@@ -177,7 +177,7 @@ class Chunks:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ValuePlaces:
     """Single values of chunks: ``position[i]`` of chunk ``chunk[i]``, in any order, with repeats.
 
     The lookup has checked that every chunk exists and has that many values, unless whoever found
@@ -232,7 +232,7 @@ class Codecs(Protocol):
         ...
 
     def gather(
-        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks, request: Wanted
+        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks, request: ValuePlaces
     ) -> DataBlock:
         """Fetch single values of mini-block chunks, in the order of ``request``.
 
@@ -246,7 +246,7 @@ class Codecs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Wanted rows of one page: sorted, disjoint, non-empty half-open ranges (int64 arrays)."""
+    """ValuePlaces rows of one page: sorted, disjoint, non-empty half-open ranges (int64 arrays)."""
 
     starts: Ints
     stops: Ints

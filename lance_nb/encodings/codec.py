@@ -17,8 +17,8 @@ from lance_nb.encodings.base import (
     DataBlock,
     FixedWidth,
     Ints,
+    ValuePlaces,
     VariableWidth,
-    Wanted,
 )
 from lance_nb.encodings.compress_base import (
     CompressedBlocks,
@@ -67,7 +67,9 @@ class Codec:
         """Tell whether single values can be fetched without decoding their chunks."""
         return False
 
-    def gather(self, encoding: Any, chunks: Chunks, request: Wanted, codecs: Codecs) -> DataBlock:
+    def gather(
+        self, encoding: Any, chunks: Chunks, request: ValuePlaces, codecs: Codecs
+    ) -> DataBlock:
         """Fetch the wanted values of mini-block chunks, in their order."""
         raise self._refused("for fetching single values")
 

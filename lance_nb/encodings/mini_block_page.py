@@ -31,7 +31,7 @@ from lance_nb.encodings.base import (
     PageShape,
     Rows,
     Span,
-    Wanted,
+    ValuePlaces,
     corrupt,
 )
 from lance_nb.encodings.mini_block_chunks import (
@@ -209,7 +209,7 @@ class MiniBlockPage:
         if parsed is None:
             parsed = parse_chunks(self._layout, self._table.part(owners), buffer)
             numbers = np.arange(owners.size)
-        request = Wanted(numbers, inside, vouches=True)
+        request = ValuePlaces(numbers, inside, vouches=True)
         values = self._values.single(parsed.values, request)
         definition = None
         if parsed.definition is not None:
@@ -342,10 +342,10 @@ class ChunkValues:
             positions = expand_ranges(starts, stops)
             owner = np.searchsorted(ends, positions, side="right")
             inside = positions - (ends - chunks.num_values)[owner]
-            return self.single(chunks, Wanted(owner, inside))
+            return self.single(chunks, ValuePlaces(owner, inside))
         return gather_ranges(self.whole(chunks), starts, stops)
 
-    def single(self, chunks: Chunks, request: Wanted) -> DataBlock:
+    def single(self, chunks: Chunks, request: ValuePlaces) -> DataBlock:
         """Fetch single values without decoding their chunks."""
         return self._looked_up(self.codecs.gather(self.encoding, chunks, request))
 

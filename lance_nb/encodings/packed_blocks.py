@@ -24,7 +24,7 @@ from lance_nb.encodings.base import (
     Codecs,
     FixedWidth,
     Ints,
-    Wanted,
+    ValuePlaces,
     corrupt,
 )
 from lance_nb.encodings.kernels import bitpack, memory, ranges
@@ -139,7 +139,7 @@ def decode_levels(
 def pick_levels(
     encoding: encodings21.CompressiveEncoding,
     blocks: Chunks,
-    request: Wanted,
+    request: ValuePlaces,
     owners: Ints,
     codecs: Codecs,
 ) -> AnyLevels:

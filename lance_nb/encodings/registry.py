@@ -24,8 +24,8 @@ from lance_nb.encodings.base import (
     FixedWidth,
     JoiningLayout,
     Layout,
+    ValuePlaces,
     VariableWidth,
-    Wanted,
     corrupt,
 )
 from lance_nb.encodings.codec import Codec
@@ -126,7 +126,7 @@ class _Lookup:
         return codec.can_gather(message, self._child())
 
     def gather(
-        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks, request: Wanted
+        self, encoding: encodings21.CompressiveEncoding, chunks: Chunks, request: ValuePlaces
     ) -> DataBlock:
         """Fetch single values of mini-block chunks."""
         codec, message = self._codec(encoding)
@@ -149,7 +149,7 @@ class _Lookup:
         return _LOOKUPS[self.depth_left - 1]
 
 
-def _check_wanted(chunks: Chunks, request: Wanted) -> None:
+def _check_wanted(chunks: Chunks, request: ValuePlaces) -> None:
     """Refuse chunks and positions that do not exist."""
     if not chunks.buffers:
         raise corrupt("a value buffer in each chunk", "none")

@@ -188,7 +188,7 @@ def _buffers_of(spans: Sequence[Span], arrays: Sequence[np.ndarray]) -> dict[int
 
 @dataclass(frozen=True, slots=True)
 class PageRun:
-    """Wanted rows of one page, or of several that are joined. ``reader`` decodes them."""
+    """ValuePlaces rows of one page, or of several that are joined. ``reader`` decodes them."""
 
     parts: tuple[PageRows, ...]
     reader: PageReader

@@ -322,11 +322,11 @@ def fragment_groups(
 
 
 # Tells by their ids which fragments are wanted.
-Wanted = Callable[[Ids], npt.NDArray[np.bool_]]
+RowSelection = Callable[[Ids], npt.NDArray[np.bool_]]
 
 
 def group_fragments(
-    snapshot: Snapshot, task_bytes: int, selects: Wanted
+    snapshot: Snapshot, task_bytes: int, selects: RowSelection
 ) -> Iterator[tuple[tuple[int, ...], int]]:
     """Group adjacent fragments of those wanted: their ids and total bytes; none is decoded."""
     counts = snapshot.manifest.fragments.counts()
@@ -344,7 +344,7 @@ def group_fragments(
         yield tuple(group), size
 
 
-def may_pass(snapshot: Snapshot, condition: Filter | None) -> Wanted:
+def may_pass(snapshot: Snapshot, condition: Filter | None) -> RowSelection:
     """Tell which fragments may have rows that pass a filter: all, unless an index knows better.
 
     The index is searched once, here, so that tasks for fragments without such rows are not made.

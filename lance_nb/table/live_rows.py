@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LiveRows:
-    """Wanted rows of one fragment: the physical ranges to read, and what to keep of them.
+    """ValuePlaces rows of one fragment: the physical ranges to read, and what to keep of them.
 
     ``mask`` marks the rows that are kept of those that are read, None for all. ``listed`` are the
     physical offsets of the kept rows where they are known already.

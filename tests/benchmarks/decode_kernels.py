@@ -18,8 +18,8 @@ from lance_nb.encodings.base import (
     Chunks,
     DataBlock,
     FixedWidth,
+    ValuePlaces,
     VariableWidth,
-    Wanted,
 )
 from lance_nb.encodings.registry import codecs
 from tests.benchmarks.timing import best, timed
@@ -114,7 +114,7 @@ def cases() -> Iterator[Case]:
         compiled=True,
     )  # fmt: skip
     yield runs()
-    wanted = Wanted(RNG.integers(0, 1024, 1000), RNG.integers(0, 1024, 1000))
+    wanted = ValuePlaces(RNG.integers(0, 1024, 1000), RNG.integers(0, 1024, 1000))
     packed = chunks(ref.to_words([10], 64) + random_bytes(1280), 1024)
     encoding = ref.inline_bitpacking(64)
     yield Case("gather 1000 of bit packed", 1000, lambda: codecs.gather(encoding, packed, wanted))

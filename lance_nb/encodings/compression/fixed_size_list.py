@@ -25,8 +25,8 @@ from lance_nb.encodings.base import (
     DataBlock,
     FixedWidth,
     Ints,
+    ValuePlaces,
     VariableWidth,
-    Wanted,
     corrupt,
 )
 from lance_nb.encodings.base import FixedSizeList as FixedSizeListBlock
@@ -96,7 +96,7 @@ class FixedSizeList(Codec):
         self,
         encoding: encodings21.FixedSizeList,
         chunks: Chunks,
-        request: Wanted,
+        request: ValuePlaces,
         codecs: Codecs,
     ) -> DataBlock:
         """Fetch each wanted list as one wide value."""

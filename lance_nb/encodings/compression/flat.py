@@ -22,8 +22,8 @@ from lance_nb.encodings.base import (
     Codecs,
     FixedWidth,
     Ints,
+    ValuePlaces,
     VariableWidth,
-    Wanted,
     corrupt,
 )
 from lance_nb.encodings.codec import Codec
@@ -74,7 +74,7 @@ class Flat(Codec):
         return True
 
     def gather(
-        self, encoding: encodings21.Flat, chunks: Chunks, request: Wanted, codecs: Codecs
+        self, encoding: encodings21.Flat, chunks: Chunks, request: ValuePlaces, codecs: Codecs
     ) -> FixedWidth:
         """Copy the wanted values."""
         bits = _checked_bits(encoding)

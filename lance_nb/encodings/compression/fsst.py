@@ -24,8 +24,8 @@ from lance_nb.encodings.base import (
     DataBlock,
     FixedWidth,
     Ints,
+    ValuePlaces,
     VariableWidth,
-    Wanted,
     corrupt,
 )
 from lance_nb.encodings.codec import Codec
@@ -64,7 +64,7 @@ class Fsst(Codec):
         return codecs.can_gather(encoding.values)
 
     def gather(
-        self, encoding: encodings21.Fsst, chunks: Chunks, request: Wanted, codecs: Codecs
+        self, encoding: encodings21.Fsst, chunks: Chunks, request: ValuePlaces, codecs: Codecs
     ) -> VariableWidth:
         """Decode the codes of the wanted strings only."""
         codes = codecs.gather(encoding.values, chunks, request)

@@ -22,7 +22,7 @@ from lance_nb.encodings.base import (
     Codecs,
     FixedWidth,
     Ints,
-    Wanted,
+    ValuePlaces,
     corrupt,
 )
 from lance_nb.encodings.codec import Codec
@@ -83,7 +83,7 @@ class InlineBitpacking(Codec):
         self,
         encoding: encodings21.InlineBitpacking,
         chunks: Chunks,
-        request: Wanted,
+        request: ValuePlaces,
         codecs: Codecs,
     ) -> FixedWidth:
         """Fetch one or two words per wanted value."""

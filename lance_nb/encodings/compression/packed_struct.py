@@ -16,8 +16,8 @@ from lance_nb.encodings.base import (
     Codecs,
     DataBlock,
     FixedWidth,
+    ValuePlaces,
     VariableWidth,
-    Wanted,
     corrupt,
 )
 from lance_nb.encodings.base import PackedStruct as PackedStructBlock
@@ -50,7 +50,7 @@ class PackedStruct(Codec):
         self,
         encoding: encodings21.PackedStruct,
         chunks: Chunks,
-        request: Wanted,
+        request: ValuePlaces,
         codecs: Codecs,
     ) -> PackedStructBlock:
         """Cut the wanted rows only."""

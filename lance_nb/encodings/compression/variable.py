@@ -28,8 +28,8 @@ from lance_nb.encodings.base import (
     Codecs,
     FixedWidth,
     Ints,
+    ValuePlaces,
     VariableWidth,
-    Wanted,
     corrupt,
 )
 from lance_nb.encodings.codec import Codec
@@ -92,7 +92,7 @@ class Variable(Codec):
         return True
 
     def gather(
-        self, encoding: encodings21.Variable, chunks: Chunks, request: Wanted, codecs: Codecs
+        self, encoding: encodings21.Variable, chunks: Chunks, request: ValuePlaces, codecs: Codecs
     ) -> VariableWidth:
         """Copy the wanted strings."""
         word = checked_offset_bits(encoding) // 8

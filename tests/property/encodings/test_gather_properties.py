@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_nb.encodings.base import Wanted
+from lance_nb.encodings.base import ValuePlaces
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import CorruptFileError, LanceError, NotSupportedError
 from tests.property.encodings import reference_encoders as ref
@@ -77,7 +77,7 @@ def test_gathered_values_are_the_decoded_ones(name: str, data, seed: int | None)
     places = data.draw(st.lists(place, max_size=30))
     pairs = np.array(places, np.int64).reshape(-1, 2)
     assert codecs.can_gather(encoding)
-    found = ref.plain(codecs.gather(encoding, chunks, Wanted(pairs[:, 0], pairs[:, 1])))
+    found = ref.plain(codecs.gather(encoding, chunks, ValuePlaces(pairs[:, 0], pairs[:, 1])))
     everything = ref.split(ref.plain(codecs.decode_chunks(encoding, chunks)), COUNTS)
     assert found == [everything[chunk][position] for chunk, position in places]
 
@@ -91,7 +91,7 @@ def test_every_value_of_every_width_can_be_fetched() -> None:
         chance = random.Random(bits)
         order = [(chance.randrange(bits + 1), chance.randrange(1024)) for _ in range(5000)]
         pairs = np.array(order, np.int64)
-        wanted = Wanted(pairs[:, 0], pairs[:, 1])
+        wanted = ValuePlaces(pairs[:, 0], pairs[:, 1])
         block = codecs.gather(ref.inline_bitpacking(bits), chunks, wanted)
         assert ref.integers(block) == [values[chunk][position] for chunk, position in order]
 
@@ -103,13 +103,13 @@ def test_every_value_can_be_fetched_where_all_chunks_have_the_same_width(bits: i
         packed = [[ref.inline_chunk(values, bits, width)]] * 2
         chunks = ref.chunks_of(packed, [1024, 1024])
         order = np.random.default_rng(width).permutation(1024)
-        wanted = Wanted(np.arange(1024) % 2, order)
+        wanted = ValuePlaces(np.arange(1024) % 2, order)
         block = codecs.gather(ref.inline_bitpacking(bits), chunks, wanted)
         assert ref.integers(block) == [values[position] for position in order]
 
 
 def test_arms_without_single_values_say_so() -> None:
-    wanted = Wanted(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    wanted = ValuePlaces(np.zeros(1, np.int64), np.zeros(1, np.int64))
     for encoding in (
         ref.rle(8),
         ref.general(ref.LZ4, ref.flat(8)),
@@ -124,7 +124,7 @@ def test_arms_without_single_values_say_so() -> None:
 
 @pytest.mark.parametrize("place", [(-1, 0), (1, 0), (0, -1), (0, 4)])
 def test_places_that_do_not_exist_are_refused(place: tuple[int, int]) -> None:
-    wanted = Wanted(np.array(place[:1]), np.array(place[1:]))
+    wanted = ValuePlaces(np.array(place[:1]), np.array(place[1:]))
     with pytest.raises(CorruptFileError):
         codecs.gather(ref.flat(8), ref.chunks_of([[b"abcd"]], [4]), wanted)
 
@@ -137,7 +137,9 @@ def test_damaged_chunks_are_refused_or_read(name: str) -> None:
     for _ in range(100):
         chunks = damaged_chunks(chance, ref.chunks_of(parts, COUNTS))
         most = np.maximum(chunks.num_values[index] - 1, 0)
-        wanted = Wanted(index, np.minimum(most, np.array([chance.randrange(1024) for _ in index])))
+        wanted = ValuePlaces(
+            index, np.minimum(most, np.array([chance.randrange(1024) for _ in index]))
+        )
         try:
             codecs.gather(encoding, chunks, wanted)
         except LanceError:

@@ -10,8 +10,8 @@ from lance_nb.encodings.base import (
     ChunkBuffer,
     Chunks,
     FixedWidth,
+    ValuePlaces,
     VariableWidth,
-    Wanted,
     single_chunk,
 )
 from lance_nb.encodings.registry import codec_of, codecs
@@ -91,7 +91,7 @@ def test_compression_inside_the_message_is_refused() -> None:
     ("bits", "position", "size"), [(1, 7, 1), (1, 8, 2), (1, 15, 2), (8, 3, 4), (24, 1, 6)]
 )
 def test_a_value_that_is_fetched_lies_in_its_chunk(bits: int, position: int, size: int) -> None:
-    wanted = Wanted(np.array([0]), np.array([position]))
+    wanted = ValuePlaces(np.array([0]), np.array([position]))
     data = np.full(64, 255, np.uint8)
     for short in (0, 1):
         buffer = ChunkBuffer(data, np.array([3]), np.array([size - short]))
