@@ -21,7 +21,7 @@ function followed(screen = { rows: PART }) {
   return { ctx, rows: ctx.rows, heard, stop, last: () => ctx.kernel.last("rows.look") };
 }
 
-test("a search for words adds its condition to the query, and ends one for neighbours", async () => {
+test("a search for words adds its condition to the query and ends one for neighbours", async () => {
   const { rows, last } = followed();
   rows.look({ near: { like: 1 } });
   await last().answer({ num_rows: 2, num_columns: 3, arranged: "o1", found_by: "_distance" });

@@ -22,7 +22,8 @@ export class RowsBar {
 
   /**
    * @param {Lnb.Context} ctx
-   * @param {{criteria: Lnb.Look, query: () => Lnb.Args, changed: (wanted: Partial<Lnb.Look>) => void,
+   * @param {{criteria: Lnb.Look, query: () => Lnb.Args,
+   *   changed: (wanted: Partial<Lnb.Look>) => void,
    *   found: (at: number | null, raw: string) => void, choose: () => void, cancel: () => void,
    *   brushed: (conditions: import("./column_profiles.js").Conditions, filter: string) => void
    * }} grid
