@@ -370,6 +370,7 @@ test("a filter asks for one kind only, and says when there is none", async () =>
 
 test("rows that are not all compared are said so, and can be counted", async () => {
   const { ctx, part, answer, foot, counted } = level("rows");
+  assert.doesNotMatch(foot(), /Count all/);
   const some = found({ is_finished: false, compared: 3, to_compare: 90 });
   await answer(...threeRows({ found: some }));
   assert.equal(foot(), `${FILTERS}|1 changed so far · 3 of 90 rows compared|[Count all]`);

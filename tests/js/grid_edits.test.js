@@ -182,5 +182,6 @@ test("where rows cannot be edited, the reason stands there before anybody types"
   await answer("edit.begin", { why: HOSTILE, newest: 4 });
   assert.match(el.querySelector(".lnb-edit-refusal").textContent, /onerror/);
   assert.match(el.querySelector(".lnb-edit-refusal").textContent, /Edit version 4/);
+  assert.ok(el.querySelector(".lnb-edit-refusal .lnb-lock"), "the lock can be opened there");
   assert.equal(el.querySelectorAll(".lnb-edit-cell").length, 0);
 });

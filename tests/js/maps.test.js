@@ -533,6 +533,17 @@ function drift() {
   return { ctx, codes, part, asked, foot, names };
 }
 
+test("after the first columns more are compared when somebody asks", async () => {
+  const { part, asked } = drift();
+  part.begin();
+  const first = Array.from({ length: 48 }, (_, index) => drifted(`c${index}`, 0.1));
+  await asked().answer({ num_columns: 60, columns: first });
+  button(part.element, "Compare more").click();
+  assert.equal(asked().args.first, 48);
+  await asked().answer({ num_columns: 60, columns: [drifted("d", 0.1)] });
+  assert.equal(asked().args.first, 49);
+});
+
 test("columns are compared twelve at a time, most moved first", async () => {
   const { ctx, codes, part, asked, foot, names } = drift();
   part.begin();

@@ -113,8 +113,10 @@ test("a whole value stands over the grid until it is closed", async () => {
     "words|row 1,500|[Only this value]|[More like this]|[Copy]|[×]|long text",
   );
   assert.equal(document.lastFocused, element);
+  let heard = 0;
+  h("div", element).addEventListener("keydown", () => (heard += 1));
   assert.equal(send(element, "keydown", { key: "a" }).defaultPrevented, false);
-  assert.equal(element.hidden, false);
+  assert.deepEqual([element.hidden, heard], [false, 0], "the notebook hears no key of it");
   assert.equal(send(element, "keydown", { key: "Escape" }).defaultPrevented, true);
   assert.equal(element.hidden, true);
   assert.equal(document.lastFocused, grid);

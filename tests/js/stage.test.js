@@ -87,6 +87,12 @@ async function stage({
   return { ctx, kernel, el, view, cardAt, problem, running, all, notice };
 }
 
+test("before the cards have come nothing can be committed", () => {
+  const el = h("div");
+  mountStage(el, fakeContext({ locked: false }));
+  assert.equal(el.querySelector(".lnb-sg-all").hidden, true);
+});
+
 test("the menu and the cards are asked for at once", async () => {
   const { kernel, el, cardAt, all } = await stage();
   assert.deepEqual(kernel.last("stage.menu").args, HERE);

@@ -125,6 +125,11 @@ test("keys move among the cards, and one opens by its place in the listing", asy
   send(scroll, "keydown", { key: "ArrowDown" });
   send(scroll, "keydown", { key: "ArrowRight" });
   assert.equal(focused(), "t2");
+  send(scroll, "keydown", { key: "ArrowUp" });
+  send(scroll, "keydown", { key: "ArrowUp" });
+  assert.equal(focused(), "t0");
+  send(scroll, "keydown", { key: "ArrowUp" });
+  assert.ok(document.lastFocused === el.querySelector(".lnb-tb-filter"));
   send(scroll, "keydown", { key: "End" });
   assert.equal(focused(), "t19");
   send(scroll, "keydown", { key: "PageUp" });
@@ -134,6 +139,9 @@ test("keys move among the cards, and one opens by its place in the listing", asy
   assert.deepEqual(ctx.kernel.last("tables.open").args, { listing: 1, table: 16 });
   await ctx.kernel.last("tables.open").fail({ message: "it has gone", kind: "NotFoundError" });
   assert.match(el.querySelector(".lnb-tb-problem").textContent, /it has gone/);
+  document.lastFocused = null;
+  mounted(labels);
+  assert.ok(document.lastFocused === null, "a list that is shown again takes no keyboard");
 });
 
 test("more names than one answer holds are loaded behind it", async () => {

@@ -442,10 +442,13 @@ test("cells are chosen while the rest of the preview is planned again", async ()
   const { ctx, page, element } = merging();
   page.open({ source: "dev", into: "main" });
   const rows = { kind: "rows", text: "1 row", resolution: null, remedy: "", num_rows: 1 };
+  const setting = { ...rows, kind: "settings", text: "key k" };
   await ctx.kernel
     .last("refs.plan")
-    .answer({ ...PLAN, unresolved: 1, conflicts: [rows], cells: CELLS });
+    .answer({ ...PLAN, unresolved: 1, conflicts: [rows, setting], cells: CELLS });
   await settled();
+  assert.match(shown(element), /settings\|key k/);
+  assert.doesNotMatch(shown(element), /rows\|1 row/, "rows stand in the table of cells");
   ctx.kernel.last("refs.cells").answer({ lines: [LINE] });
   assert.match(shown(element), /\(Merge into main\)\|1 row to choose first$/);
   const message = element.querySelector(".lnb-mp-acts input");
