@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -158,6 +159,19 @@ class _Numbering:
     def field(self, arrow: pa.Field, parent_id: int, depth: int) -> Field:
         if depth > DEPTH_MAX:
             raise InvalidInputError(f"the schema is more than {DEPTH_MAX} levels deep")
+        type_ = arrow.type
+        is_extension = isinstance(type_, pa.BaseExtensionType)  # these may have no hash
+        plain = None if arrow.metadata or is_extension else _plain_leaf(type_)
+        if plain is not None:
+            self.next_id += 1
+            return Field(
+                self.next_id - 1,
+                parent_id,
+                name=arrow.name,
+                logical_type=plain[0],
+                nullable=arrow.nullable,
+                encoding=plain[1],
+            )
         storage, metadata = _storage_of(arrow)
         is_named = metadata.get(EXTENSION_NAME) == JSON_EXTENSION.encode()
         is_json = is_named and pa.types.is_large_binary(storage)
@@ -179,6 +193,15 @@ class _Numbering:
             dictionary=None,
             keys=_keys_of(metadata),
         )
+
+
+@lru_cache(maxsize=256)
+def _plain_leaf(type_: pa.DataType) -> tuple[str, int] | None:
+    """Return logical type and encoding of a type without children, None for any other."""
+    if pa.types.is_nested(type_):
+        return None
+    logical = arrow_to_logical(type_)
+    return logical, _encoding_of(logical)
 
 
 def _check_sibling_names(names: Sequence[str]) -> None:

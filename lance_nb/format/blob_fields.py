@@ -91,6 +91,13 @@ def descriptor_field(field: Field) -> Field:
     return replace(field, children=tuple(descriptor_field(child) for child in field.children))
 
 
+def descriptor_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """Return top-level fields as the descriptor of a data file holds them; mostly as they are."""
+    if not any(holds_blobs(field) for field in fields if field.children or field.extension_name):
+        return fields
+    return tuple(map(descriptor_field, fields))
+
+
 def without_descriptors(fields: Iterable[Field]) -> tuple[Field, ...]:
     """Undo ``descriptor_field`` for the fields of a data file.
 
@@ -136,14 +143,19 @@ def with_blobs(schema: pa.Schema, file_version: tuple[int, int]) -> pa.Schema:
     those in earlier versions, and for marked columns of other types, among them what a scan of
     blobs returns.
     """
-    fields = [_converted(field, file_version) for field in schema]
-    return pa.schema(fields, schema.metadata)
+    fields = list(schema)
+    stored = [_converted(field, file_version) for field in fields]
+    if all(new is old for new, old in zip(stored, fields, strict=True)):
+        return schema
+    return pa.schema(stored, schema.metadata)
 
 
 def _converted(field: pa.Field, file_version: tuple[int, int]) -> pa.Field:
     kind = field.type
     name = kind.extension_name if isinstance(kind, pa.BaseExtensionType) else None
     marks = field.metadata or {}
+    if name is None and not marks and not pa.types.is_nested(kind):
+        return field
     if BLOB_V2_EXTENSION in (name, marks.get(EXTENSION_NAME.encode(), b"").decode()):
         if file_version < (2, 2):
             raise NotSupportedError(

@@ -10,7 +10,8 @@ Source: message ``lance.file.Field``; ``type`` is never written (always zero).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from lance_nb._pb import file as pb
@@ -101,9 +102,18 @@ class Field:
         return message
 
 
-def fields_to_pb(fields: Iterable[Field]) -> list[pb.Field]:
-    """Return the flat depth-first list of messages for some top-level fields."""
-    return [node.to_pb() for top in fields for node in top.walk()]
+# Fields and their messages: a schema is written to a data file, a transaction and a manifest.
+_latest_messages: deque[tuple[tuple[Field, ...], list[pb.Field]]] = deque(maxlen=4)
+
+
+def fields_to_pb(fields: tuple[Field, ...]) -> list[pb.Field]:
+    """Return the flat depth-first list of messages for some top-level fields, not to be changed."""
+    for cached_fields, messages in tuple(_latest_messages):
+        if cached_fields is fields:
+            return messages
+    messages = [node.to_pb() for top in fields for node in (top.walk() if top.children else (top,))]
+    _latest_messages.append((fields, messages))
+    return messages
 
 
 def fields_from_pb(messages: Sequence[pb.Field], path: str) -> tuple[Field, ...]:

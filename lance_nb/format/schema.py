@@ -189,7 +189,7 @@ def check_primary_key(schema: Schema) -> None:
     them may be null. Raises InvalidInputError.
     """
     for top in schema:
-        for path in _key_paths(top, ()):
+        for path in _key_paths(top, ()) if top.children or top.keys.primary else ():
             problem = _problem_of_key(path)
             if problem is not None:
                 name = format_column_path([field.name for field in path])

@@ -412,4 +412,5 @@ def new_schema(given_schema: pa.Schema, file_version: tuple[int, int]) -> Schema
     schema = Schema.from_arrow(with_blobs(given_schema, file_version))
     schema.check_text_metadata()
     check_primary_key(schema)
+    _fitting.append(_Fitting(given_schema, schema, schema))
     return schema

@@ -77,13 +77,22 @@ def joined_batches(
     for batch in batches:
         if not batch.num_rows:
             continue
+        size_bytes += _size_bytes(batch, 0 if waiting else run_bytes)
         waiting.append(batch)
         num_rows += batch.num_rows
-        size_bytes += batch.nbytes
         if num_rows >= run_rows or size_bytes >= run_bytes:
             yield from _one(waiting)
             waiting, num_rows, size_bytes = [], 0, 0
     yield from _one(waiting)
+
+
+def _size_bytes(batch: pa.RecordBatch, enough: int) -> int:
+    """Return the bytes of a batch, or more where its whole buffers are less than ``enough``.
+
+    Slices are counted exactly by looking at each column, which is slow for many columns.
+    """
+    total: int = batch.get_total_buffer_size()
+    return total if total < enough else batch.nbytes
 
 
 def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -211,13 +220,15 @@ class FragmentWriter:
             self._write(run)
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        while batch.num_rows:
+        first = 0
+        while first < batch.num_rows:
             writer = self._writer()
             room = self._options.max_rows_per_file - writer.num_rows
-            part = batch.slice(0, room)
+            is_whole = not first and batch.num_rows <= room
+            part = batch if is_whole else batch.slice(first, room)
             writer.write(part)
             self._num_rows += part.num_rows
-            batch = batch.slice(part.num_rows)
+            first += part.num_rows
             is_full = writer.num_rows >= self._options.max_rows_per_file
             if is_full or writer.size_bytes >= self._options.max_bytes_per_file:
                 self._close_file()
@@ -334,7 +345,10 @@ def _payload_runs(batch: pa.RecordBatch, run_bytes: int) -> Iterator[pa.RecordBa
 
 def _runs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Cut a very large batch, so that limits and progress are looked at now and then."""
-    count = max(round(batch.nbytes / _RUN_BYTES), 1)
+    count = max(round(_size_bytes(batch, _RUN_BYTES) / _RUN_BYTES), 1)
+    if count == 1:
+        yield batch
+        return
     step = max(-(-batch.num_rows // count), 1)
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)

@@ -15,6 +15,7 @@ from lance_nb.format.blob_fields import (
     DESCRIPTION_V2,
     blob_threshold,
     descriptor_field,
+    descriptor_fields,
     holds_blobs,
     input_type,
     is_blob,
@@ -211,3 +212,10 @@ def test_what_a_scan_of_blobs_returns_is_no_column_of_blobs(tmp_path):
         payloads = dataset.to_table(blob_handling="all_binary")
         copy = lance_nb.write_dataset(payloads, tmp_path / f"bytes {version}")
         assert copy.to_table(blob_handling="all_binary")["b"].to_pylist() == table["b"].to_pylist()
+
+
+def test_fields_without_blobs_are_their_own_descriptors():
+    plain = Schema.from_arrow(pa.schema([pa.field("s", pa.struct([("a", pa.int32())]))])).fields
+    assert descriptor_fields(plain) is plain
+    blobs = Schema.from_arrow(with_blobs(pa.schema([MARKED]), (2, 2))).fields
+    assert descriptor_fields(blobs) == tuple(map(descriptor_field, blobs)) != blobs

@@ -431,3 +431,23 @@ def test_the_name_of_json_counts_on_the_types_that_can_hold_it(
 ):
     column = pa.field("j", storage, metadata={"ARROW:extension:name": name})
     assert Schema.from_arrow(pa.schema([column])).field("j").logical_type == logical_type
+
+
+def test_messages_of_a_schema_are_built_once_and_never_those_of_another():
+    schemas = [Schema.from_arrow(pa.schema([(name, pa.int8())])) for name in "abcdefg"]
+    assert schemas[-1].to_pb() is schemas[-1].to_pb()
+    for _ in range(2):
+        for schema in schemas:
+            assert Schema.from_pb(schema.to_pb(), {}) == schema
+
+
+def test_types_alike_are_numbered_and_named_by_their_field():
+    kinds = [pa.int8(), pa.timestamp("us", "UTC"), pa.decimal128(5, 1), pa.binary(3), pa.string()]
+    fields = [pa.field(f"{n}{k}", kind, k > 0) for k in range(2) for n, kind in enumerate(kinds)]
+    schema = Schema.from_arrow(pa.schema(fields))
+    assert [(field.id, field.name, field.nullable) for field in schema] == [
+        (number, field.name, field.nullable) for number, field in enumerate(fields)
+    ]
+    assert schema.to_arrow() == pa.schema(fields)
+    with pytest.raises(NotSupportedError, match="month_day_nano"):
+        Schema.from_arrow(pa.schema([("x", pa.month_day_nano_interval())]))

@@ -15,6 +15,7 @@ from lance_nb.transactions.schema_change import (
     altered,
     can_become,
     extended,
+    new_schema,
     preserves_nullability,
     without_fields,
     writable_part,
@@ -353,3 +354,10 @@ def test_every_difference_is_listed():
     found = pa.schema([("id", pa.int32()), ("new", pa.int8())])
     with pytest.raises(SchemaMismatchError, match=r"'id'.*; column 'new'"):
         writable_part(found, BASE)
+
+
+def test_data_of_a_new_schema_fills_it_without_a_comparison(monkeypatch):
+    arrow = pa.schema([("a", pa.int32()), ("b", pa.struct([("c", pa.string())]))])
+    schema = new_schema(arrow, (2, 2))
+    monkeypatch.setattr(Schema, "from_arrow", None)
+    assert writable_part(arrow, schema) is schema
