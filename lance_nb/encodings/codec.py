@@ -88,6 +88,10 @@ class Codec:
         """Compress the values and decide how many go into each chunk."""
         raise InternalError(f"{self.arm} does not write chunks")
 
+    def cut(self, measured: Measured, num_values: Ints) -> CompressedChunks:
+        """Compress consecutive runs of ``num_values`` values, each into one chunk."""
+        raise InternalError(f"{self.arm} does not cut chunks")
+
     def nominate_blocks(
         self, measured: Measured, num_values: Ints, options: EncodingOptions
     ) -> int:

@@ -111,6 +111,30 @@ class CompressedChunks:
     num_values: Ints
 
 
+# Where codecs and layouts begin to pay, for ``stacked_pages`` too.
+PACKING_SAVING_MIN = 100  # thousandths: less is not worth the time of unpacking
+RUN_SHARE_MAX = 0.6  # of sampled neighbours that differ: from here on runs are not counted
+RUN_LENGTH_MAX = 255
+RUN_CHUNK_VALUES = 2048
+WIDE_BYTES = 256  # of the widest value: from here on chunks would hold too few values
+DICT_VALUES_MIN = 64  # below, nothing is worth a dictionary
+TEXT_CHUNK_HOLDS = 2  # times the bytes aimed at, that no chunk passes while it can be halved
+_CHUNK_VALUES = 4096
+
+
+def values_per_chunk(bits: int, options: EncodingOptions) -> int:
+    """Return how many values of so many bits a chunk holds as they are."""
+    fitting = power_of_two_below(options.chunk_bytes * 8 // bits, 8 if bits % 8 else 2)
+    return min(fitting, _CHUNK_VALUES)
+
+
+def strings_per_chunk(means: npt.NDArray[np.float64], aim: int) -> Ints:
+    """Return the power of two of strings, with these mean sizes, that take about ``aim`` bytes."""
+    limits = np.maximum((aim / np.maximum(means, 1)).astype(np.int64), 2)
+    counts: Ints = np.minimum(_CHUNK_VALUES, 1 << np.frexp(limits)[1].astype(np.int64) - 1)
+    return counts
+
+
 def uniform_counts(num_values: int, per_chunk: int) -> Ints:
     """Return the values of each chunk: ``per_chunk`` everywhere, what is left in the last one."""
     counts = np.full(max(1, -(-num_values // per_chunk)), per_chunk, np.int64)

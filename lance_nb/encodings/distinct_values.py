@@ -14,6 +14,7 @@ Limits: values of 64 or 128 bits, and of variable width.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.encodings.arrow_arrays import from_arrow
@@ -58,6 +59,16 @@ class Worth:
         index_bits = max(1, (items.num_values - 1).bit_length())
         ratio = self.options.dict_size_ratio or _SIZE_RATIO
         return item_bytes + self.count * index_bits / 8 < ratio * self.plain
+
+
+def pays_off(
+    num_items: Ints, item_bytes: int, count: int, plain: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Tell the same of many columns of ``count`` values, with default options."""
+    index_bits = np.maximum(1, np.frexp(num_items - 1)[1])
+    smaller = num_items * item_bytes + count * index_bits / 8 < _SIZE_RATIO * plain
+    is_worth_it: npt.NDArray[np.bool_] = (num_items <= count // _DIVISOR) & smaller
+    return is_worth_it
 
 
 def numbered(block: DataBlock, worth: Worth) -> Dictionary | None:

@@ -27,6 +27,7 @@ from lance_nb.encodings.base import (
     ChunkBuffer,
     Chunks,
     DataBlock,
+    Dictionary,
     FixedWidth,
     Ints,
     Levels,
@@ -36,7 +37,14 @@ from lance_nb.encodings.base import (
     SymbolTables,
     corrupt,
 )
-from lance_nb.encodings.compress_base import PageLevels, Parts
+from lance_nb.encodings.compress_base import (
+    CompressedChunks,
+    Compressors,
+    EncodedPage,
+    LeafPage,
+    PageLevels,
+    Parts,
+)
 from lance_nb.encodings.kernels import memory, ranges
 from lance_nb.encodings.kernels.ranges import starts_of
 from lance_nb.encodings.slicing import expand_ranges
@@ -457,6 +465,52 @@ def row_index(repetition: Levels, cuts: LevelCuts) -> Bytes:
     leftover[whole] = 0
     pairs = np.stack((ended, leftover), axis=1).astype("<u8")
     return pairs.ravel().view(np.uint8)
+
+
+def encode_chunks(
+    page: LeafPage,
+    values: CompressedChunks,
+    dictionary: Dictionary | None,
+    compressors: Compressors,
+) -> EncodedPage | None:
+    """Put compressed values, levels and dictionary together; None if a chunk is too large."""
+    levels, options = page.levels, page.options
+    message = encodings21.MiniBlockLayout(
+        value_compression=values.encoding,
+        layers=levels.layer_enums,
+        num_buffers=len(values.buffers),
+        repetition_index_depth=int(levels.repetition is not None),
+        num_items=page.measured.num_values,
+        has_large_chunk=options.has_large_chunks,
+    )
+    has_levels = levels.repetition is not None or levels.definition is not None
+    cuts = cut_levels(levels, values.num_values) if has_levels else None
+    blocks: list[Parts] = []
+    for name, level_values in (("rep", levels.repetition), ("def", levels.definition)):
+        if level_values is None or cuts is None:
+            continue
+        block = FixedWidth(16, level_values.size, level_values.view(np.uint8))
+        compressed = compressors.compress_blocks(block, cuts.counts, options.for_levels)
+        getattr(message, f"{name}_compression").CopyFrom(compressed.encoding)
+        blocks.append(compressed.blocks)
+    counts = None if cuts is None else cuts.counts
+    assembled = assemble(tuple(blocks), counts, values.buffers, options.has_large_chunks)
+    if assembled is None:
+        return None
+    chunks, sizes = assembled
+    buffers = [chunk_words(sizes, values.num_values, options.has_large_chunks), chunks]
+    if dictionary is not None:
+        items, count = dictionary.items, dictionary.items.num_values
+        whole = compressors.compress_blocks(items, np.array([count]), options.for_dictionary)
+        message.dictionary.CopyFrom(whole.encoding)
+        message.num_dictionary_items = count
+        joined = whole.blocks.joined()
+        first, size = int(joined.starts[0]), int(joined.sizes[0])
+        buffers.append(joined.data[first : first + size])
+    if levels.repetition is not None and cuts is not None:
+        buffers.append(row_index(levels.repetition, cuts))
+    layout = encodings21.PageLayout(mini_block_layout=message)
+    return EncodedPage(layout, tuple(buffers), levels.num_rows)
 
 
 def assemble(

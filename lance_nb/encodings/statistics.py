@@ -55,6 +55,12 @@ def saving(plain_bytes: float, encoded_bytes: float) -> int:
     return LAST_RESORT + int(1000 * (1 - encoded_bytes / plain_bytes))
 
 
+def savings(plain_bytes: float, encoded_bytes: Ints) -> Ints:
+    """Return ``saving`` for each of several sizes."""
+    thousandths = (1000 * (1 - encoded_bytes / plain_bytes)).astype(np.int64)
+    return np.where(encoded_bytes >= plain_bytes, 0, LAST_RESORT + thousandths)
+
+
 class Learned:
     """FSST's symbols for the pages of a column: those of one page mostly suit the next ones too.
 

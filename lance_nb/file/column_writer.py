@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import concatenated
+from lance_nb.encodings.compress_base import PageLevels
 from lance_nb.encodings.encoding_options import PREFIX, EncodingOptions
 from lance_nb.encodings.page_encoder import EncodedPage, Learned, encode_pages
 from lance_nb.encodings.repdef import Entries, Shape, StripedLeaf, page_levels, stripe
@@ -30,7 +31,7 @@ from lance_nb.file.metadata import PAGE_LAYOUT_URL, PageMetadata
 from lance_nb.file.sink import FileSink
 from lance_nb.file.versions import version_name
 from lance_nb.format.arrow_schema import field_to_arrow
-from lance_nb.format.blob_fields import is_blob_v2
+from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2
 from lance_nb.format.logical_types import (
     LARGE_LISTS,
     LISTS,
@@ -112,6 +113,8 @@ def _check_version(field: Field, file_version: tuple[int, int]) -> None:
             f"column {name!r}: structs without fields inside other fields need "
             "data_storage_version 2.0"
         )
+    if is_blob_v1(field) and kind not in ("large_binary", STRUCT):
+        raise NotSupportedError(f"column {name!r}: blobs are large_binary, not {kind}")
     if kind == "fixed_size_binary:0":
         raise NotSupportedError(f"column {name!r}: values of zero bytes cannot be stored")
 
@@ -131,7 +134,7 @@ class LeafWriter:
     def __init__(self, plan: LeafPlan, sink: FileSink, page_bytes: int) -> None:
         self.plan = plan
         self.sink = sink
-        self.column = sink.add_column()
+        self.column = sink.reserve_column()
         self.entries: list[Entries] = []
         self._values: list[pa.Array] = []
         self._learned = sink.learned.setdefault(self.column, Learned())
@@ -167,22 +170,37 @@ class LeafWriter:
         except LanceError as error:
             error.add_note(f"column {self.plan.field.name!r} (field id {self.plan.field.id})")
             raise
-        row = self._first_row
-        for page in pages:
-            layout = page.layout.SerializeToString()
-            metadata = PageMetadata(
-                (), (), page.num_rows, encoding_url=PAGE_LAYOUT_URL, encoding=layout
-            )
-            self.sink.add_page(self.column, page.buffers, metadata, row)
-            row += page.num_rows
+        add_pages(self.sink, self.column, pages, self._first_row)
         self._first_row += self._waiting_rows
         self._values, self.entries = [], []
         self._waiting_rows = self._waiting_bytes = 0
 
     def encoded(self) -> list[EncodedPage]:
         """Encode what waits."""
-        levels = page_levels(self.entries)
-        return encode_pages(concatenated(self._values), levels, self.plan.options, self._learned)
+        values, levels = self.waiting()
+        return encode_pages(values, levels, self.plan.options, self._learned)
+
+    def has_one_page(self, options: EncodingOptions) -> bool:
+        """Tell whether all rows wait for one page of plain values, encoded by these options."""
+        is_first = not self._first_row and self._waiting_rows > 0
+        return is_first and type(self) is LeafWriter and self.plan.options == options
+
+    def waiting(self) -> tuple[pa.Array, PageLevels]:
+        """Return what waits, at least one row, as the values and levels of a page."""
+        return concatenated(self._values), page_levels(self.entries)
+
+
+def add_pages(
+    sink: FileSink, column: int, pages: Sequence[EncodedPage], first_row: int = 0
+) -> None:
+    """Write encoded pages of a column, the first of which begins with ``first_row``."""
+    for page in pages:
+        layout = page.layout.SerializeToString()
+        metadata = PageMetadata(
+            (), (), page.num_rows, encoding_url=PAGE_LAYOUT_URL, encoding=layout
+        )
+        sink.add_page(column, page.buffers, metadata, first_row)
+        first_row += page.num_rows
 
 
 class EmptyStructWriter(LeafWriter):

@@ -83,7 +83,7 @@ def _check_text(array: pa.Array) -> None:
     quadratic time when one big table is written in many slices.
     """
     type_ = array.type
-    if not len(array) or not _has_text(type_):
+    if not len(array) or not has_text(type_):
         return
     array.validate()  # the first and last offset, among others
     if pa.types.is_struct(type_):
@@ -98,12 +98,13 @@ def _check_text(array: pa.Array) -> None:
         array.validate(full=True)
 
 
-def _has_text(type_: pa.DataType) -> bool:
+def has_text(type_: pa.DataType) -> bool:
+    """Tell whether values of a type are, or hold, text."""
     if pa.types.is_dictionary(type_):
-        return _has_text(type_.value_type)
+        return has_text(type_.value_type)
     parts = (type_.field(place).type for place in range(type_.num_fields))
     is_text = pa.types.is_string(type_) or pa.types.is_large_string(type_)
-    return is_text or any(_has_text(part) for part in parts)
+    return is_text or any(has_text(part) for part in parts)
 
 
 def _same_nesting(array_type: pa.DataType, column_type: pa.DataType) -> bool:

@@ -10,7 +10,7 @@ Source: messages FileDescriptor, ColumnMetadata, Page of lance.file and lance.fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -178,6 +178,21 @@ def column_bytes(
             priority=first_row,
         )
     return message.SerializeToString()
+
+
+def stacked_column_bytes(
+    layout: bytes, num_rows: int, buffer_offsets: Ints, buffer_sizes: Ints
+) -> Iterator[bytes]:
+    """Yield the messages of columns of one page each, which differ in the places of buffers.
+
+    ``buffer_offsets`` and ``buffer_sizes`` have a row for each column.
+    """
+    message = file2.ColumnMetadata(encoding=_wrapped(COLUMN_ENCODING_URL, VALUES_ENCODING))
+    page = message.pages.add(length=num_rows, encoding=_wrapped(PAGE_LAYOUT_URL, layout))
+    for offsets, sizes in zip(buffer_offsets.tolist(), buffer_sizes.tolist(), strict=True):
+        page.buffer_offsets[:] = offsets
+        page.buffer_sizes[:] = sizes
+        yield message.SerializeToString()
 
 
 def descriptor_bytes(

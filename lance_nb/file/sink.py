@@ -16,9 +16,16 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from lance_nb.encodings.base import Bytes
+from lance_nb.encodings.kernels.ranges import scatter, starts_of
 from lance_nb.encodings.page_encoder import Learned
+from lance_nb.encodings.stacked_pages import StackedPages
 from lance_nb.file.footer import MAGIC
-from lance_nb.file.metadata import VALUES_ENCODING, PageMetadata, column_bytes
+from lance_nb.file.metadata import (
+    VALUES_ENCODING,
+    PageMetadata,
+    column_bytes,
+    stacked_column_bytes,
+)
 from lance_nb.file.sidecars import Sidecars
 from lance_nb.storage.base import ObjectWriter
 from lance_nb.value_classes import dataclass
@@ -55,11 +62,16 @@ class FileSink:
         self.sidecars = sidecars
         self.learned = {} if learned is None else learned
         self.size_bytes = 0
-        self._columns: list[_Column] = []
+        self._columns: list[_Column | bytes | None] = []  # bytes: the message of a column
         self._global: list[tuple[int, int]] = []
         self._is_finished = False
         self._waiting: list[memoryview | bytes] = []
         self._waiting_bytes = 0
+
+    def reserve_column(self) -> int:
+        """Return the number of a column whose pages come later, if it has any."""
+        self._columns.append(None)
+        return len(self._columns) - 1
 
     def add_column(self, encoding: bytes = VALUES_ENCODING) -> int:
         """Begin a column, with its serialized ColumnEncoding, and return its number."""
@@ -76,12 +88,30 @@ class FileSink:
         places = self.add_buffers(buffers)
         starts, sizes = (tuple(place[side] for place in places) for side in (0, 1))
         mine = self._columns[column]
+        if not isinstance(mine, _Column):
+            mine = self._columns[column] = _Column(VALUES_ENCODING, [], [])
         mine.pages.append(
             PageMetadata(
                 starts, sizes, page.num_rows, encoding_url=page.encoding_url, encoding=page.encoding
             )
         )
         mine.first_rows.append(first_row)
+
+    def add_stacked(self, columns: Sequence[int], pages: StackedPages, num_rows: int) -> None:
+        """Write the only page of each of these reserved columns, all of one description."""
+        sizes = np.zeros((len(columns), len(pages.buffers)), np.int64)
+        for number, buffer in enumerate(pages.buffers):
+            sizes[:, number] = buffer.sizes
+        starts = starts_of((-(-sizes // ALIGNMENT) * ALIGNMENT).ravel())
+        data = np.zeros(int(starts[-1]), np.uint8)
+        places = starts[:-1].reshape(sizes.shape)
+        for number, buffer in enumerate(pages.buffers):
+            scatter(buffer.data, buffer.starts, buffer.sizes, out=data, places=places[:, number])
+        if data.size:
+            places += self.add_buffers([data])[0][0]
+        messages = stacked_column_bytes(pages.layout.SerializeToString(), num_rows, places, sizes)
+        for column, message in zip(columns, messages, strict=True):
+            self._columns[column] = message
 
     def add_buffers(self, buffers: Sequence[PageBuffer]) -> list[tuple[int, int]]:
         """Write buffers, each aligned; returns where they lie: (position, size) in bytes."""
@@ -127,6 +157,8 @@ class FileSink:
         (place,) = self.add_buffers([descriptor])
         messages = [
             column_bytes(column.encoding, column.pages, column.first_rows)
+            if isinstance(column, _Column)
+            else column or column_bytes(VALUES_ENCODING, (), ())
             for column in self._columns
         ]
         start = self.size_bytes

@@ -33,8 +33,8 @@ from lance_nb.encodings.compress_base import (
     CompressedValues,
     Compressors,
     Parts,
-    power_of_two_below,
     uniform_counts,
+    values_per_chunk,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import ranges
@@ -45,7 +45,6 @@ from lance_nb.errors import InternalError, NotSupportedError
 _WORD_BYTES = {size: np.dtype(f"<u{size}") for size in (2, 4, 8)}
 _VIEWS = "flat"  # what is known of chunks: bits per value, values, and views if they lie evenly
 _MOST_BITS = 1 << 36  # of one value: keeps every product of the checks below inside 64 bits
-_CHUNK_VALUES = 4096
 
 
 class Flat(Codec):
@@ -118,11 +117,14 @@ class Flat(Codec):
         self, measured: Measured, options: EncodingOptions, compressors: Compressors
     ) -> CompressedChunks:
         """View runs of values as chunks."""
+        most = values_per_chunk(_fixed(measured).bits_per_value, options)
+        return self.cut(measured, uniform_counts(measured.num_values, most))
+
+    def cut(self, measured: Measured, num_values: Ints) -> CompressedChunks:
+        """View runs of values as chunks."""
         block = _fixed(measured)
-        bits = block.bits_per_value
-        fitting = power_of_two_below(options.chunk_bytes * 8 // bits, 8 if bits % 8 else 2)
-        counts = uniform_counts(block.num_values, min(fitting, _CHUNK_VALUES))
-        return CompressedChunks(_message(bits), (_runs(block, counts),), counts)
+        encoding = _message(block.bits_per_value)
+        return CompressedChunks(encoding, (_runs(block, num_values),), num_values)
 
     def nominate_blocks(
         self, measured: Measured, _num_values: Ints, options: EncodingOptions

@@ -27,6 +27,7 @@ from lance_nb.encodings.base import (
 )
 from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import (
+    PACKING_SAVING_MIN,
     CompressedBlocks,
     CompressedChunks,
     Compressors,
@@ -41,7 +42,6 @@ from lance_nb.errors import CorruptFileError, InternalError, NotSupportedError
 _WORDS = {bits: np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)}
 _HEADER_BYTES = 8  # of a mini-block chunk without levels
 _MANY_WIDTHS = 64  # changes of width, from which on equal ones are gathered
-_LEAST_SAVING = 100  # thousandths: less is not worth the time of unpacking
 
 
 class InlineBitpacking(Codec):
@@ -119,14 +119,18 @@ class InlineBitpacking(Codec):
         word = _word_bytes(measured)
         packed = int(widths.sum()) * (bitpack.VALUES // 8) + widths.size * word
         saved = saving(measured.num_values * word, packed)
-        return saved if saved > _LEAST_SAVING else 0
+        return saved if saved > PACKING_SAVING_MIN else 0
 
     def compress_chunks(
         self, measured: Measured, options: EncodingOptions, compressors: Compressors
     ) -> CompressedChunks:
         """Pack 1024 values per chunk."""
-        counts = uniform_counts(measured.num_values, bitpack.VALUES)
-        return CompressedChunks(_message(measured), (_packed(measured, _HEADER_BYTES),), counts)
+        return self.cut(measured, uniform_counts(measured.num_values, bitpack.VALUES))
+
+    def cut(self, measured: Measured, num_values: Ints) -> CompressedChunks:
+        """Pack 1024 values per chunk, of which ``num_values`` count."""
+        packed = _packed(measured, _HEADER_BYTES)
+        return CompressedChunks(_message(measured), (packed,), num_values)
 
     def nominate_blocks(
         self, measured: Measured, num_values: Ints, options: EncodingOptions

@@ -24,6 +24,9 @@ from lance_nb.encodings.base import (
 )
 from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import (
+    RUN_CHUNK_VALUES,
+    RUN_LENGTH_MAX,
+    RUN_SHARE_MAX,
     CompressedBlocks,
     CompressedChunks,
     Compressors,
@@ -36,9 +39,6 @@ from lance_nb.encodings.statistics import Measured, Words, saving
 from lance_nb.errors import InternalError, NotSupportedError
 
 _HEADER_BYTES = 8
-_CHUNK_VALUES = 2048
-_LONGEST_RUN = 255
-_SAMPLED_SHARE = 0.6  # of sampled neighbours that differ: from here on runs are not counted
 Bytes = npt.NDArray[np.uint8]
 _WORDS = (1, 2, 4, 8)
 
@@ -79,22 +79,25 @@ class Rle(Codec):
         words = measured.words
         if words is None or not words.size or options.compression == "none":
             return 0
-        if measured.sampled_run_share > _SAMPLED_SHARE:
+        if measured.sampled_run_share > RUN_SHARE_MAX:
             return 0
         num_runs = measured.num_runs
         if options.rle_threshold is not None and num_runs >= words.size * options.rle_threshold:
             return 0
-        pairs = num_runs + words.size // _LONGEST_RUN
+        pairs = num_runs + words.size // RUN_LENGTH_MAX
         return saving(words.nbytes, pairs * (words.itemsize + 1))
 
     def compress_chunks(
         self, measured: Measured, options: EncodingOptions, compressors: Compressors
     ) -> CompressedChunks:
         """Cut into chunks of 2048 values; no run crosses from one to the next."""
-        counts = uniform_counts(measured.num_values, _CHUNK_VALUES)
-        values, lengths = _find_runs(measured.words, counts)
+        return self.cut(measured, uniform_counts(measured.num_values, RUN_CHUNK_VALUES))
+
+    def cut(self, measured: Measured, num_values: Ints) -> CompressedChunks:
+        """Find the runs of each chunk."""
+        values, lengths = _find_runs(measured.words, num_values)
         buffers = (Parts((values,)), Parts((lengths,)))
-        return CompressedChunks(_message(measured), buffers, counts)
+        return CompressedChunks(_message(measured), buffers, num_values)
 
     def nominate_blocks(
         self, measured: Measured, num_values: Ints, options: EncodingOptions
@@ -103,9 +106,9 @@ class Rle(Codec):
         words = measured.words
         if words is None or not words.size or not options.has_large_chunks:
             return 0
-        if measured.sampled_run_share > _SAMPLED_SHARE:
+        if measured.sampled_run_share > RUN_SHARE_MAX:
             return 0
-        pairs = measured.num_runs + words.size // _LONGEST_RUN + num_values.size
+        pairs = measured.num_runs + words.size // RUN_LENGTH_MAX + num_values.size
         heads = _HEADER_BYTES * num_values.size
         return saving(words.nbytes, pairs * (words.itemsize + 1) + heads)
 
@@ -189,11 +192,11 @@ def _find_runs(words: Words | None, num_values: Ints) -> tuple[ChunkBuffer, Chun
     lengths = np.diff(starts, append=words.size)
     first = np.searchsorted(starts, chunk_starts)
     values = words[starts]
-    if int(lengths.max(initial=0)) > _LONGEST_RUN:
-        pieces = -(-lengths // _LONGEST_RUN)
+    if int(lengths.max(initial=0)) > RUN_LENGTH_MAX:
+        pieces = -(-lengths // RUN_LENGTH_MAX)
         ends = ranges.starts_of(pieces)
-        split = np.full(int(ends[-1]), _LONGEST_RUN, np.int64)
-        split[ends[1:] - 1] = lengths - _LONGEST_RUN * (pieces - 1)
+        split = np.full(int(ends[-1]), RUN_LENGTH_MAX, np.int64)
+        split[ends[1:] - 1] = lengths - RUN_LENGTH_MAX * (pieces - 1)
         values, lengths, first = np.repeat(values, pieces), split, ends[first]
     counts = np.diff(first, append=lengths.size)
     word = words.itemsize

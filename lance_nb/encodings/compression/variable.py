@@ -34,12 +34,13 @@ from lance_nb.encodings.base import (
 )
 from lance_nb.encodings.codec import Codec
 from lance_nb.encodings.compress_base import (
+    TEXT_CHUNK_HOLDS,
     CompressedBlocks,
     CompressedChunks,
     CompressedValues,
     Compressors,
     Parts,
-    power_of_two_below,
+    strings_per_chunk,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import compiled, memory, ranges
@@ -48,9 +49,7 @@ from lance_nb.errors import CorruptFileError, InternalError, NotSupportedError, 
 from lance_nb.value_classes import dataclass
 
 _INT32_MAX = (1 << 31) - 1
-_CHUNK_VALUES = 4096
 _PADDING = np.zeros(8, np.uint8)
-_HOLDS = 2  # times the bytes aimed at, that no chunk passes while it can be halved
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,22 +149,25 @@ class Variable(Codec):
     def compress_chunks(
         self, measured: Measured, options: EncodingOptions, compressors: Compressors
     ) -> CompressedChunks:
-        """Cut into chunks of about the bytes aimed at; offsets and bytes stay apart as parts."""
+        """Cut into chunks of about the bytes aimed at."""
+        return self.cut(measured, _chunk_counts(_strings(measured).offsets, options.chunk_bytes))
+
+    def cut(self, measured: Measured, num_values: Ints) -> CompressedChunks:
+        """Cut into runs of strings; offsets and bytes stay apart as parts."""
         block = _strings(measured)
         word = block.offsets.dtype.itemsize
-        counts = _chunk_counts(block.offsets, options.chunk_bytes)
-        firsts = np.cumsum(counts) - counts
+        firsts = np.cumsum(num_values) - num_values
         bounds = block.offsets[np.append(firsts, block.num_values)].astype(np.int64)
-        offsets, offset_starts = _chunk_offsets(block.offsets, counts, bounds)
+        offsets, offset_starts = _chunk_offsets(block.offsets, num_values, bounds)
         sizes = np.diff(bounds)
         parts = Parts(
             (
-                ChunkBuffer(offsets, offset_starts, (counts + 1) * word),
+                ChunkBuffer(offsets, offset_starts, (num_values + 1) * word),
                 ChunkBuffer(block.data, bounds[:-1], sizes),
                 ChunkBuffer(_PADDING, np.zeros_like(sizes), -sizes % word),
             )
         )
-        return CompressedChunks(_message(word * 8), (parts,), counts)
+        return CompressedChunks(_message(word * 8), (parts,), num_values)
 
     def nominate_blocks(
         self, measured: Measured, num_values: Ints, options: EncodingOptions
@@ -369,13 +371,13 @@ def _chunk_counts(offsets: npt.NDArray[np.int32] | Ints, aim: int) -> Ints:
     word = offsets.dtype.itemsize
     num_values = offsets.size - 1
     mean = (int(offsets[-1]) + word * num_values) / max(1, num_values)
-    most = min(_CHUNK_VALUES, power_of_two_below(int(aim / max(mean, 1))))
+    most = int(strings_per_chunk(np.array([mean]), aim)[0])
     starts = np.arange(0, max(1, num_values), most)
     counts = np.full(starts.size, most)
     while True:
         stops = np.minimum(starts + counts, num_values)
         sizes = offsets[stops].astype(np.int64) - offsets[starts] + word * counts
-        wide = (sizes > _HOLDS * aim) & (counts > 2) & (stops - starts > counts // 2)
+        wide = (sizes > TEXT_CHUNK_HOLDS * aim) & (counts > 2) & (stops - starts > counts // 2)
         if not bool(wide.any()):
             break
         halves = np.where(wide, counts // 2, counts)

@@ -44,6 +44,7 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.compress_base import (
+    WIDE_BYTES,
     CompressedValues,
     Compressors,
     EncodedPage,
@@ -65,7 +66,6 @@ from lance_nb.errors import describe_order
 from lance_nb.value_classes import dataclass
 
 _LEVEL_BITS_MAX = 16
-_WIDE_BYTES = 256  # of the widest value: from here on chunks would hold too few values
 _PRIORITY = 1
 _PRIORITY_WIDE = 20
 _PRIORITY_ASKED = 50
@@ -138,7 +138,7 @@ class FullZipLayout:
             return 0 if is_plain or not options.has_large_chunks else _PRIORITY_ASKED
         if options.structural == "fullzip":
             return _PRIORITY_ASKED
-        return _PRIORITY_WIDE if page.measured.widest_bytes >= _WIDE_BYTES else _PRIORITY
+        return _PRIORITY_WIDE if page.measured.widest_bytes >= WIDE_BYTES else _PRIORITY
 
     def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
         """Compress the values one by one and zip them with their levels."""

@@ -57,11 +57,11 @@ from lance_nb.encodings.base import (
     single_chunk,
 )
 from lance_nb.encodings.compress_base import (
+    DICT_VALUES_MIN,
     CompressedChunks,
     Compressors,
     EncodedPage,
     LeafPage,
-    Parts,
 )
 from lance_nb.encodings.distinct_values import Worth, numbered
 from lance_nb.encodings.encoding_options import EncodingOptions
@@ -70,12 +70,9 @@ from lance_nb.encodings.mini_block_chunks import (
     NO_ROWS,
     PageItems,
     PageParts,
-    assemble,
-    chunk_words,
-    cut_levels,
+    encode_chunks,
     read_chunk_table,
     read_row_index,
-    row_index,
 )
 from lance_nb.encodings.mini_block_page import MiniBlockPage, join_key
 from lance_nb.encodings.statistics import (
@@ -91,7 +88,6 @@ _OFFSET_BYTES = 4
 _PLAIN_BYTES = 1 << 20  # of a page that chunks only copy; smaller ones are copied quickly
 _PRIORITY = 10
 _PRIORITY_ASKED = 50
-_DICT_VALUES_MIN = 64  # below, nothing is worth a dictionary
 
 
 class MiniBlockLayout:
@@ -196,11 +192,11 @@ class MiniBlockLayout:
         values = compressors.compress_chunks(measured, page.options)
         if dictionary is None and _is_plain(page, values):
             return None
-        encoded = _encode_chunks(page, values, dictionary, compressors)
+        encoded = encode_chunks(page, values, dictionary, compressors)
         smaller = None if encoded is not None else _smaller_chunks(page, measured)
         if smaller is not None:
             values = compressors.compress_chunks(measured, smaller)
-            encoded = _encode_chunks(page, values, dictionary, compressors)
+            encoded = encode_chunks(page, values, dictionary, compressors)
         return encoded
 
 
@@ -263,58 +259,13 @@ def _smaller_chunks(page: LeafPage, measured: Measured) -> EncodingOptions | Non
     return replace(page.options.plain, minichunk_size_bytes=max(1, per_chunk * bits // 8))
 
 
-def _encode_chunks(
-    page: LeafPage,
-    values: CompressedChunks,
-    dictionary: Dictionary | None,
-    compressors: Compressors,
-) -> EncodedPage | None:
-    levels, options = page.levels, page.options
-    message = encodings21.MiniBlockLayout(
-        value_compression=values.encoding,
-        layers=levels.layer_enums,
-        num_buffers=len(values.buffers),
-        repetition_index_depth=int(levels.repetition is not None),
-        num_items=page.measured.num_values,
-        has_large_chunk=options.has_large_chunks,
-    )
-    has_levels = levels.repetition is not None or levels.definition is not None
-    cuts = cut_levels(levels, values.num_values) if has_levels else None
-    blocks: list[Parts] = []
-    for name, level_values in (("rep", levels.repetition), ("def", levels.definition)):
-        if level_values is None or cuts is None:
-            continue
-        block = FixedWidth(16, level_values.size, level_values.view(np.uint8))
-        compressed = compressors.compress_blocks(block, cuts.counts, options.for_levels)
-        getattr(message, f"{name}_compression").CopyFrom(compressed.encoding)
-        blocks.append(compressed.blocks)
-    counts = None if cuts is None else cuts.counts
-    assembled = assemble(tuple(blocks), counts, values.buffers, options.has_large_chunks)
-    if assembled is None:
-        return None
-    chunks, sizes = assembled
-    buffers = [chunk_words(sizes, values.num_values, options.has_large_chunks), chunks]
-    if dictionary is not None:
-        items, count = dictionary.items, dictionary.items.num_values
-        whole = compressors.compress_blocks(items, np.array([count]), options.for_dictionary)
-        message.dictionary.CopyFrom(whole.encoding)
-        message.num_dictionary_items = count
-        joined = whole.blocks.joined()
-        first, size = int(joined.starts[0]), int(joined.sizes[0])
-        buffers.append(joined.data[first : first + size])
-    if levels.repetition is not None and cuts is not None:
-        buffers.append(row_index(levels.repetition, cuts))
-    layout = encodings21.PageLayout(mini_block_layout=message)
-    return EncodedPage(layout, tuple(buffers), levels.num_rows)
-
-
 def to_dictionary(measured: Measured, options: EncodingOptions) -> Dictionary | None:
     """Return the values as a dictionary if they are one, or should become one."""
     block = measured.block
     if isinstance(block, Dictionary):
         return block
     plain = _plain_bytes(measured, options)
-    if plain is None or measured.num_values < _DICT_VALUES_MIN:
+    if plain is None or measured.num_values < DICT_VALUES_MIN:
         return None
     if options.compression == "none":
         return None

@@ -15,6 +15,7 @@ from lance_nb.encodings.statistics import (
     bit_lengths,
     bits_per_value,
     saving,
+    savings,
 )
 
 
@@ -144,3 +145,9 @@ def test_symbols_that_do_not_suit_a_page_are_not_taken_over() -> None:
     other = page_of(["1234", "56789", "777", "0101"], 0, learned)
     alone = page_of(["1234", "56789", "777", "0101"], 0, Learned())
     assert other.fsst_sample == alone.fsst_sample
+
+
+def test_savings_of_several_sizes_are_those_of_each():
+    sizes = np.random.default_rng(3).integers(0, 1100, 400)
+    for plain in (999.0, 1000, 7, 1):
+        assert savings(plain, sizes).tolist() == [saving(plain, int(size)) for size in sizes]
