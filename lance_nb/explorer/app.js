@@ -6,9 +6,9 @@ import { mountTimeline } from "./history/timeline.js";
 import { mountVersionDetail } from "./history/version_detail.js";
 import { codeFooter } from "./js/code_footer.js";
 import { detailPane } from "./js/detail_pane.js";
-import { h } from "./js/dom.js";
+import { h, svg } from "./js/dom.js";
 import { watchNews } from "./js/news.js";
-import { modeSwitch, tabHost } from "./js/tab_host.js";
+import { tabHost } from "./js/tab_host.js";
 import { switchingWidget } from "./tables/table_switch.js";
 import { TABS } from "./tabs.js";
 
@@ -29,7 +29,6 @@ export function mountExplorer(el, ctx, tabs = TABS) {
   );
   const pane = detailPane(parts.detail, main, ctx.announce);
   let paintCode = () => {};
-  let paintMode = () => {};
   /** @type {Lnb.Context} */
   const card = {
     ...ctx,
@@ -40,16 +39,13 @@ export function mountExplorer(el, ctx, tabs = TABS) {
   };
   const host = tabHost(parts.bar, parts.views, tabs, card, (another) => {
     paintCode();
-    paintMode();
     if (another) pane.clear();
   });
   card.writes = host.writes;
   mountOverview(parts.overview, card);
   mountTimeline(parts.timeline, card);
   mountVersionDetail(pane.version, card);
-  const mode = modeSwitch(card, () => host.active);
-  paintMode = mode.paint;
-  parts.bar.append(mode.element, pane.toggle, besideButton(ctx), fullScreenButton(ctx));
+  parts.bar.append(pane.toggle, besideButton(ctx), fullScreenButton(ctx));
   ctx.describe("tab", () => host.active);
   host.select(tabs[0].id);
   paintCode = codeFooter(parts.code, card, () => host.code());
@@ -67,41 +63,37 @@ function besideButton(ctx) {
     if (ctx.root.dispatchEvent(request))
       ctx.announce("This explorer is not in a cell of a notebook.");
   };
-  return h(
-    "button",
-    {
-      class: "lnb-button lnb-beside",
-      type: "button",
-      title: "Show this explorer in a tab beside the notebook, too",
-      hidden: !("lanceNbBeside" in document.documentElement.dataset),
-      on: { click: open },
-    },
-    "Beside",
-  );
+  const title = "Show this explorer in a tab beside the notebook, too";
+  const button = iconButton("Beside", title, "M2.5 3.5h11v9h-11zM8.5 3.5v9", open);
+  button.classList.add("lnb-beside");
+  button.hidden = !("lanceNbBeside" in document.documentElement.dataset);
+  return button;
+}
+
+/**
+ * @param {string} label @param {string} title @param {string} d of a drawing 16 by 16
+ * @param {() => unknown} click
+ */
+function iconButton(label, title, d, click) {
+  const drawing = svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d }));
+  const properties = { type: "button", "aria-label": label, title, on: { click } };
+  return h("button.lnb-button.lnb-icon", properties, drawing);
 }
 
 /** @param {Lnb.Context} ctx */
 function fullScreenButton(ctx) {
   const isFull = () => ctx.root.matches(":fullscreen");
-  return h(
-    "button",
-    {
-      class: "lnb-button lnb-full-screen",
-      type: "button",
-      title: "Escape ends it",
-      hidden: !document.fullscreenEnabled,
-      on: {
-        click: async () => {
-          try {
-            await (isFull() ? document.exitFullscreen() : ctx.root.requestFullscreen());
-          } catch {
-            ctx.announce("The browser does not show this page in full screen.");
-          }
-        },
-      },
-    },
-    "Full screen",
-  );
+  const toggle = async () => {
+    try {
+      await (isFull() ? document.exitFullscreen() : ctx.root.requestFullscreen());
+    } catch {
+      ctx.announce("The browser does not show this page in full screen.");
+    }
+  };
+  const corners = "M2.5 6V2.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10";
+  const button = iconButton("Full screen", "Full screen; Escape ends it", corners, toggle);
+  button.hidden = !document.fullscreenEnabled;
+  return button;
 }
 
 export default switchingWidget((el, ctx) => mountExplorer(el, ctx), "Lance dataset explorer");

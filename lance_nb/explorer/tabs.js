@@ -25,5 +25,5 @@ export const TABS = [
   { id: "refs", label: "Branches & tags", entry: "refs/branches.js", writes: true },
   { id: "checks", label: "Checks", entry: "checks/expectations.js", writes: true },
   { id: "stage", label: "Stage", entry: "stage/stage.js", writes: true },
-  { id: "log", label: "Log", entry: "log/operations_log.js", writes: true },
+  { id: "log", label: "My actions", entry: "log/operations_log.js", writes: true },
 ];

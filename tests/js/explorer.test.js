@@ -97,7 +97,7 @@ test("the tabs have an order, a name each, and a view or the module of one", () 
       ["refs", "Branches & tags"],
       ["checks", "Checks"],
       ["stage", "Stage"],
-      ["log", "Log"],
+      ["log", "My actions"],
     ],
   );
   assert.equal(new Set(TABS.map((tab) => tab.id)).size, TABS.length);
@@ -117,7 +117,7 @@ test("the explorer has a header, a timeline, tabs, the version and the code", ()
     [...el.querySelector(".lnb-card").children].map((one) => one.className),
     ["lnb-part-overview", "lnb-part-timeline", "lnb-part-bar", "lnb-main", "lnb-part-code"],
   );
-  assert.match(shown(part("overview")), /^photos\.lance\{data\/photos\.lance\}\|main:3/);
+  assert.match(shown(part("overview")), /^photos\.lance\{data\/photos\.lance\}\|\[main:3\]/);
   assert.notEqual(part("timeline").querySelector("[role=listbox]"), null);
   assert.deepEqual(
     texts(el, "[role=tab]"),
@@ -127,7 +127,7 @@ test("the explorer has a header, a timeline, tabs, the version and the code", ()
   assert.match(shown(part("detail")), /^\+\|Append\|main:3\|then/);
   assert.equal(code(), CODE.python);
   assert.notEqual(part("overview").querySelector(".lnb-lock"), null); // tabs write
-  assert.match(shown(part("bar")), /\[Data\]\|\[Diff\]\|\[Details\]/);
+  assert.match(shown(part("bar")), /\[Details\]/);
 });
 
 test("names of a dataset are text everywhere", () => {
@@ -144,11 +144,10 @@ test("names of a dataset are text everywhere", () => {
   assert.equal(el.querySelector("img"), null);
 });
 
-test("without tabs that write there is no lock, without changes no switch", () => {
+test("without tabs that write there is no lock", () => {
   const { tabs } = noted();
   const { part } = mounted({ tabs: tabs.slice(0, 1) });
   assert.equal(part("overview").querySelector(".lnb-lock"), null);
-  assert.equal(part("bar").querySelector(".lnb-mode").hidden, true);
 });
 
 test("a view leads to another tab, and to what it names there", () => {
@@ -165,30 +164,49 @@ test("a view leads to another tab, and to what it names there", () => {
 });
 
 test("the button for a tab beside the notebook is there where somebody makes the tab", () => {
-  assert.equal(button(mounted().el, "Beside").hidden, true);
+  const beside = (root) => root.querySelector("[aria-label=Beside]");
+  assert.equal(beside(mounted().el).hidden, true);
   document.documentElement.dataset.lanceNbBeside = "";
   const { ctx, el } = mounted();
   delete document.documentElement.dataset.lanceNbBeside;
-  assert.equal(button(el, "Beside").hidden, false);
-  button(el, "Beside").click();
+  assert.equal(beside(el).hidden, false);
+  beside(el).click();
   assert.deepEqual(ctx.announced, ["This explorer is not in a cell of a notebook."]);
   ctx.root.addEventListener("lance-nb:beside", (event) => event.preventDefault());
-  button(el, "Beside").click();
+  beside(el).click();
   assert.equal(ctx.announced.length, 1);
 });
 
-test("the switch between data and diff follows the tab", () => {
-  const { tabs } = noted();
-  const { el, open } = mounted({ tabs });
-  const pressed = () =>
-    [...el.querySelectorAll(".lnb-mode .lnb-choice")].map((one) =>
-      one.getAttribute("aria-pressed"),
-    );
-  assert.deepEqual(pressed(), ["true", "false"]);
-  button(el, "Diff").click();
-  assert.equal(open(), "changes");
-  assert.deepEqual(pressed(), ["false", "true"]);
-  assert.equal(el.querySelector(".lnb-mode-range").textContent, "main:2 → main:3");
+test("tabs for which there is no room are in a menu, the open one never is", () => {
+  const { el, open, tab } = mounted();
+  const all = [...el.querySelectorAll("[role=tab]")];
+  for (const one of all) Object.defineProperty(one, "offsetWidth", { value: 100 });
+  const frame = el.querySelector(".lnb-tabs-frame");
+  const opener = frame.querySelector(".lnb-pop > button");
+  Object.defineProperty(opener, "offsetWidth", { value: 60 });
+  const fit = (width, needed) => {
+    Object.defineProperty(frame, "clientWidth", { value: width, configurable: true });
+    const list = frame.querySelector("[role=tablist]");
+    Object.defineProperty(list, "scrollWidth", { value: needed, configurable: true });
+    for (const observer of observers) if (observer.observed[0] === frame) observer.fire([]);
+  };
+  const inMenu = () => texts(frame, ".lnb-menu-line");
+  const over = () => all.filter((one) => one.className.includes("lnb-tab-over")).length;
+  fit(700, 700);
+  assert.deepEqual([opener.parentNode.hidden, over()], [true, 0]);
+  fit(470, 700);
+  assert.deepEqual([opener.parentNode.hidden, over()], [false, 3]);
+  assert.deepEqual(inMenu(), ["Checks", "Stage", "My actions"]);
+  opener.click();
+  assert.equal(frame.querySelector(".lnb-menu").hidden, false);
+  button(frame, "Stage").click();
+  assert.equal(open(), "Stage");
+  assert.equal(frame.querySelector(".lnb-menu").hidden, true);
+  assert.deepEqual(inMenu(), ["Branches & tags", "Checks", "My actions"]);
+  tab("Rows"); // what has room stays where it is
+  assert.deepEqual(inMenu(), ["Branches & tags", "Checks", "My actions"]);
+  fit(900, 700);
+  assert.deepEqual([opener.parentNode.hidden, over()], [true, 0]);
 });
 
 test("the line of code is that of the open tab", () => {

@@ -2,6 +2,8 @@
 
 import { ShownRows } from "../../lance_nb/explorer/js/shown_rows.js";
 
+const NO_COST = { requests: 0, bytes: 0, ms: 0 };
+
 /** A kernel whose requests are answered by hand. */
 export function fakeKernel() {
   const kernel = {
@@ -12,6 +14,7 @@ export function fakeKernel() {
     asked: [],
     cancelled: 0,
     stateListeners: new Set(),
+    costs: { total: NO_COST, last: NO_COST },
     costListeners: new Set(),
     lateListeners: new Set(),
     tried: 0,

@@ -11,7 +11,7 @@ import { detailPane } from "../../lance_nb/explorer/js/detail_pane.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { pageCode } from "../../lance_nb/explorer/js/loader.js";
 import { watchNews } from "../../lance_nb/explorer/js/news.js";
-import { modeSwitch, tabHost } from "../../lance_nb/explorer/js/tab_host.js";
+import { tabHost } from "../../lance_nb/explorer/js/tab_host.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
 import { fakeContext, settled, timeline } from "./fake_context.js";
 import { button, importableBlobs, observers, send, shown } from "./light_page.js";
@@ -345,6 +345,7 @@ const CARD = {
   tags: ["v1"],
   facts: [
     { key: "rows", value: "1", title: "t" },
+    { key: "size", value: "9 B", title: "s" },
     { key: "format", value: "2.0", title: "" },
     { key: "files", value: "4", title: "" },
   ],
@@ -354,20 +355,26 @@ test("the header names the dataset, its version, figures and tags", () => {
   const ctx = fakeContext({ card: CARD });
   const el = h("div");
   mountOverview(el, ctx);
-  const text = () => shown(el).replace(/\|<go to.*?>/, "");
-  assert.match(
-    text(),
-    /^d\.lance\{s3:\/\/b\/d\.lance\}\|main:3\{the version shown\}\|⚑\|v1\{tag v1\}/,
+  assert.match(shown(el), /^d\.lance\{s3:\/\/b\/d\.lance\}\|\[main:3\]/);
+  const version = el.querySelector(".lnb-here-ref");
+  assert.equal(version.title, "tagged v1: go to another version, tag or branch");
+  assert.equal(
+    shown(el.querySelector(".lnb-facts")),
+    "row|1{t}|size|9 B{s\nfile format: 2.0\nfiles: 4}",
   );
-  assert.match(text(), /\|row\|1\{t\}\|file format\|2\.0\|files\|4\|0 requests/);
   assert.equal(el.querySelector(".lnb-lock"), null);
-  const marks = () => shown(el.querySelector(".lnb-marks")).replace("⚑|v1{tag v1}", "");
+  const marks = () => shown(el.querySelector(".lnb-marks"));
   assert.equal(marks(), "");
+  const menu = el.querySelector(".lnb-menu");
+  version.click();
+  assert.equal(menu.hidden, false);
+  assert.match(shown(menu), /^⚑\|v1\{tag v1\}\|<go to a version/);
   ctx.show({ card: { ...CARD, latest: 5 } });
-  assert.equal(marks(), "|[Newest is 5 →]{go to the newest version of this branch, 5}");
-  button(el, "Newest").click();
+  assert.equal(menu.hidden, true); // another screen shuts it
+  assert.equal(button(menu, "Newest is 5 →").title, "go to the newest version of this branch, 5");
+  button(menu, "Newest").click();
   ctx.show({ news: { added: 2, latest: 7, gone: true } });
-  assert.match(marks(), /^\|this version was cleaned up\{.*\}\|\[2 new versions → 7\]\{/);
+  assert.match(marks(), /^this version was cleaned up\{.*\}\|\[2 new versions → 7\]\{/);
   button(el, "2 new").click();
   assert.deepEqual(ctx.travels, [
     { branch: null, version: 5 },
@@ -375,7 +382,7 @@ test("the header names the dataset, its version, figures and tags", () => {
   ]);
   const way = { branch: "b", version: 9, label: "b:9" };
   ctx.show({ news: { lost: "the branch is gone", way } });
-  assert.match(marks(), /^\|the branch is gone\{.*\}\|\[Go to b:9\]$/);
+  assert.match(marks(), /^the branch is gone\{.*\}\|\[Go to b:9\]$/);
   button(el, "Go to b:9").click();
   assert.deepEqual(ctx.travels.at(-1), { branch: "b", version: 9 });
   ctx.show({ news: { lost: "the dataset is gone", way: null } });
@@ -390,7 +397,7 @@ test("the header says when there is no kernel", () => {
   ctx.writes = true;
   const el = h("div");
   mountOverview(el, ctx);
-  const badge = () => shown(el.querySelector(".lnb-title > .lnb-badge"));
+  const badge = () => shown(el.querySelector(".lnb-title-end > .lnb-badge"));
   const setState = (state, isLost = false) => {
     Object.assign(ctx.kernel, { state, isLost });
     for (const listener of ctx.kernel.stateListeners) listener(state);
@@ -403,32 +410,6 @@ test("the header says when there is no kernel", () => {
   assert.notEqual(el.querySelector(".lnb-lock"), null);
   ctx.close();
   assert.equal(ctx.kernel.stateListeners.size, 0);
-});
-
-test("data or diff", () => {
-  const ctx = fakeContext();
-  ctx.range = versionRange(ctx);
-  let active = "storage";
-  const mode = modeSwitch(ctx, () => active);
-  mode.paint();
-  const pressed = () =>
-    [...mode.element.querySelectorAll(".lnb-choice")].map((one) =>
-      one.getAttribute("aria-pressed"),
-    );
-  assert.deepEqual(pressed(), ["true", "false"]);
-  button(mode.element, "Diff").click();
-  assert.deepEqual(ctx.went.at(-1), ["changes", undefined]);
-  active = "changes";
-  mode.paint();
-  assert.deepEqual(pressed(), ["false", "true"]);
-  assert.match(mode.element.textContent, /main:2 → main:3/);
-  ctx.range.set({ a: { branch: null, version: 1 } });
-  assert.match(mode.element.textContent, /main:1 → main:3/);
-  button(mode.element, "Data").click();
-  assert.equal(ctx.went.at(-1)[0], "storage");
-  ctx.close();
-  ctx.range.set({ a: { branch: null, version: 2 } });
-  assert.match(mode.element.textContent, /main:1 → main:3/);
 });
 
 test("the history plays from version to version", async () => {

@@ -70,7 +70,7 @@ async function mounted({ versions = 5000, state = "live", tags = [], lanes = [] 
 }
 
 test("a history that the bars can show has no strip", async () => {
-  const { el, ctx } = await mounted({ versions: 1000 });
+  const { el, ctx } = await mounted({ versions: 99 });
   assert.equal(el.querySelector(".lnb-tl-strip").hidden, true);
   assert.equal(el.querySelector(".lnb-hs"), null);
   assert.equal(el.querySelector(".lnb-tl-with-strip"), null);

@@ -128,10 +128,12 @@ test("a model that cannot send leaves a saved picture", () => {
   other.close();
 });
 
+const COST = { requests: 1, bytes: 5, ms: 7 };
+
 test("an answer resolves its request only, with its buffers and costs", async () => {
   await connect();
   const costs = [];
-  const stop = kernel.onCost((io, quiet) => costs.push([io, quiet]));
+  const stop = kernel.onCost(() => costs.push(kernel.costs));
   const [one, other] = [
     outcome(kernel.ask("rows", { offset: 1 })),
     outcome(kernel.ask("cell", {}, { quiet: true })),
@@ -139,15 +141,17 @@ test("an answer resolves its request only, with its buffers and costs", async ()
   const [rows, cell] = [model.of("rows")[0], model.of("cell")[0]];
   assert.notEqual(rows.id, cell.id);
   assert.deepEqual(rows.args, { offset: 1 });
-  model.fire("msg:custom", { id: cell.id, ok: true, result: 2, io: { bytes: 5 } }, undefined);
+  model.fire("msg:custom", { id: cell.id, ok: true, result: 2, io: COST }, undefined);
   await settled();
   assert.deepEqual(other.value, { result: 2, buffers: [] });
   assert.equal(one.value, undefined);
   stop();
-  model.fire("msg:custom", { id: rows.id, ok: true, result: 3, io: { bytes: 6 } }, ["buffer"]);
+  model.fire("msg:custom", { id: rows.id, ok: true, result: 3, io: COST }, ["buffer"]);
   await settled();
   assert.deepEqual(one.value, { result: 3, buffers: ["buffer"] });
-  assert.deepEqual(costs, [[{ bytes: 5 }, true]]);
+  const none = { requests: 0, bytes: 0, ms: 0 };
+  assert.deepEqual(costs, [{ total: COST, last: none }]); // nobody waited for the quiet one
+  assert.deepEqual(kernel.costs, { total: { requests: 2, bytes: 10, ms: 14 }, last: COST });
 });
 
 test("a refusal rejects with the kernel's error card", async () => {

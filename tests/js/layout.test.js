@@ -4,7 +4,7 @@ import "./light_page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { laneMap } from "../../lance_nb/explorer/history/lanes.js";
-import { tagFlags } from "../../lance_nb/explorer/history/tag_flags.js";
+import { flagSpots, tagFlags } from "../../lance_nb/explorer/history/tag_flags.js";
 import { columnWidths, textMeasure } from "../../lance_nb/explorer/js/column_widths.js";
 import { scrollMap, scrollSight } from "../../lance_nb/explorer/js/scroll_map.js";
 import { timeline } from "./fake_context.js";
@@ -335,45 +335,60 @@ test("what is seen of a scroller is remembered", () => {
   assert.equal(sight.width, 10);
 });
 
-test("flags stand beside one another and turn round at the end", () => {
+const flagsOf = (tags, places, end, gone = []) =>
+  tagFlags(
+    { label: "main", top: 3, head: 40, tags, flags: flagSpots(tags, places, end) },
+    (version) => gone.push(version),
+  );
+
+test("a flag has its name, and turns round at the end", () => {
   const gone = [];
-  const lane = (tags) => ({ label: "main", top: 3, tags });
-  const flags = (tags, places, end) =>
-    tagFlags(
-      lane(tags),
-      (version) => places[version],
-      end,
-      (version) => gone.push(version),
-    );
   const long = { version: 1, names: ["a_long_name_of_a_tag"] };
-  const [one] = flags([long], [0, 10], 1000);
-  assert.equal(one.style.left, "10px");
-  assert.equal(one.style.top, "3px");
-  assert.equal(one.style.maxWidth, "172px");
-  assert.equal(one.querySelector("em").textContent, "a_long_name_of_a_tag");
-  one.click();
+  const [flag] = flagsOf([long], [10], 1000, gone);
+  const { left, top, height, maxWidth } = flag.style;
+  assert.deepEqual([left, top, height, maxWidth], ["10px", "3px", "38px", "172px"]);
+  assert.equal(flag.querySelector("em").textContent, "a_long_name_of_a_tag");
+  flag.click();
   assert.deepEqual(gone, [1]);
-  const [longest] = flags([{ version: 1, names: ["n".repeat(40)] }], [0, 10], 1000);
+  const [longest] = flagsOf([{ version: 1, names: ["n".repeat(40)] }], [10], 1000);
   assert.equal(longest.style.maxWidth, "210px");
-  const [turned] = flags([long], [0, 900], 1000);
+  const [turned] = flagsOf([long], [900], 1000);
   assert.match(turned.className, /lnb-flip/);
   assert.equal(turned.style.maxWidth, "172px");
-  const [short, last] = flags([long, { version: 2, names: ["b"] }], [0, 100, 130], 500);
-  assert.equal(short.querySelector("em"), null);
-  assert.equal(short.style.maxWidth, "26px");
-  assert.equal(last.querySelector("em").textContent, "b");
-  const near = { version: 2, names: ["another_long_name_ab"] };
-  const [, squeezed] = flags([long, near], [0, 100, 330], 450);
-  assert.doesNotMatch(squeezed.className, /lnb-flip/); // the one before took 172
-  assert.equal(squeezed.style.maxWidth, "116px");
-  const [several] = flags(
-    [
-      { version: 1, names: ["first_name", "second_name"] },
-      { version: 2, names: ["x"] },
-    ],
-    [0, 100, 230],
-    500,
+});
+
+test("crowded flags stand on one another, and each keeps its name", () => {
+  const tags = ["baseline", "reviewed", "golden-set", "late"].map((name, index) => ({
+    version: index + 1,
+    names: [name],
+  }));
+  const levels = (places) => flagSpots(tags, places, 1000).map(({ level }) => level);
+  assert.deepEqual(levels([0, 20, 40, 400]), [0, 1, 2, 0]);
+  assert.deepEqual(levels([0, 100, 200, 400]), [0, 0, 0, 0]);
+  // Its staff would cross the name below, so that it stands there itself.
+  assert.deepEqual(levels([0, 20, 40, 90])[3], 2);
+  const flags = flagsOf(tags, [0, 20, 40, 90], 1000);
+  assert.deepEqual(
+    flags.map((flag) => flag.querySelector("em")?.textContent),
+    ["baseline", "reviewed", "golden-set", "late"],
   );
+  assert.equal(flags[2].style.maxWidth, "46px"); // shortened by the one beside it
+  assert.deepEqual([flags[1].style.top, flags[1].style.height], ["21px", "20px"]);
+  const [, , , late] = flagSpots(tags, [0, 20, 40, 110], 140); // no staff crosses its name
+  assert.deepEqual([late.flip, late.room], [false, 30]);
+  const [, , sign] = flagsOf(tags, [0, 4, 8, 12], 1000);
+  assert.equal(sign.querySelector("em"), null); // no room for a letter
+  assert.match(sign.title, /^tag golden-set: main:3/);
+});
+
+test("several tags of one version are counted where there is no room for all", () => {
+  const many = [
+    { version: 0, names: ["a"] },
+    { version: 1, names: ["b"] },
+    { version: 2, names: ["first_name", "second_name"] },
+    { version: 3, names: ["x"] },
+  ];
+  const [, , several] = flagsOf(many, [90, 95, 100, 230], 500);
   assert.equal(several.querySelector("em").textContent, "first_name +1");
-  assert.match(several.title, /first_name, second_name: main:1/);
+  assert.match(several.title, /first_name, second_name: main:2/);
 });

@@ -85,6 +85,17 @@ function handles() {
 }
 const at = (map, version) => map.x(version) + map.slot / 2;
 
+test("handles have room for their numbers at the beginning, and beside one another", () => {
+  const { ctx, map, part, a, b } = handles();
+  map.slot = 6;
+  ctx.range.set({ a: { branch: null, version: 1 }, b: { branch: null, version: 2 } });
+  part.paint();
+  assert.deepEqual([a.style.left, b.style.left], ["33px", "33px"]); // A ends where B begins
+  ctx.range.set({ a: { branch: null, version: 7 }, b: { branch: null, version: 1 } });
+  part.paint();
+  assert.deepEqual([a.style.left, b.style.left], [`${at(map, 7)}px`, "33px"]);
+});
+
 test("handles stand at their versions, with a band between them when a range was chosen", () => {
   const { ctx, map, part, band, a, b } = handles();
   assert.equal(b.style.left, `${at(map, 3)}px`);
@@ -108,7 +119,8 @@ test("handles stand at their versions, with a band between them when a range was
   assert.equal(a.classList.contains("lnb-before"), false); // A after B: they turn round
   assert.equal(b.classList.contains("lnb-before"), true);
   assert.equal(band.style.left, `${at(map, 3)}px`);
-  assert.equal(band.style.height, "134px"); // two lanes, the axis stays free
+  assert.equal(band.style.top, "18px"); // below the flags
+  assert.equal(band.style.height, "116px"); // two lanes, the axis stays free
   ctx.range.set({ a: { branch: null, version: 3 } });
   part.paint();
   assert.equal(band.hidden, true); // both at the same version

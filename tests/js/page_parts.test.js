@@ -3,7 +3,6 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { ioMeter } from "../../lance_nb/explorer/history/overview.js";
 import { versionFacts } from "../../lance_nb/explorer/history/version_facts.js";
 import {
   atOnce,
@@ -24,6 +23,7 @@ import { sampleTable } from "../../lance_nb/explorer/js/sample_table.js";
 import { treeNode } from "../../lance_nb/explorer/js/tree.js";
 import { lateNotice } from "../../lance_nb/explorer/js/view.js";
 import { writeGuard } from "../../lance_nb/explorer/js/write_guard.js";
+import { ioMeter } from "../../lance_nb/explorer/storage/io_meter.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, nextFrame, observers, send, texts } from "./light_page.js";
 
@@ -207,15 +207,16 @@ test("a notice is shown while answers are late", () => {
 test("the lock opens and shuts, and says what is wrong", async () => {
   const ctx = fakeContext({ locked: true });
   const lock = lockButton(ctx);
-  assert.equal(lock.textContent, "Read-only");
-  assert.equal(lock.getAttribute("aria-pressed"), "true");
-  assert.match(lock.title, /click to open/);
+  assert.equal(lock.textContent, "Allow changes");
+  assert.equal(lock.getAttribute("aria-pressed"), "false");
+  assert.match(lock.title, /locked: nothing can be written/);
   lock.click();
   assert.deepEqual(ctx.kernel.last("lock").args, { locked: false });
   await ctx.kernel.last("lock").answer({ locked: false });
-  assert.equal(lock.textContent, "Writing");
-  assert.equal(lock.getAttribute("aria-pressed"), "false");
-  assert.match(lock.title, /click to shut/);
+  assert.equal(lock.textContent, "Changes allowed");
+  assert.equal(lock.getAttribute("aria-label"), "Changes allowed");
+  assert.equal(lock.getAttribute("aria-pressed"), "true");
+  assert.match(lock.title, /click to lock/);
   assert.deepEqual(ctx.refreshed, [{ locked: false }]);
   lock.click();
   assert.deepEqual(ctx.kernel.last("lock").args, { locked: true });
@@ -253,23 +254,27 @@ test("buttons that write wait for the lock", () => {
   assert.equal(write.disabled, true); // forgotten
 });
 
-test("the meter adds costs; quiet ones are in the total only", async () => {
-  const ctx = fakeContext({ io: { requests: 2, bytes: 1000, ms: 5 } });
+test("the meter says what the last action cost, and all of them", async () => {
+  const ctx = fakeContext();
+  const [none, last] = [
+    { requests: 0, bytes: 0, ms: 0 },
+    { requests: 1, bytes: 500, ms: 1500 },
+  ];
   const meter = ioMeter(ctx);
-  assert.equal(meter.textContent, "2 requests · 1.0 KB · 5 ms");
-  const [cost] = ctx.kernel.costListeners;
-  cost({ requests: 1, bytes: 500, ms: 1500 }, false);
-  cost({ requests: 3, bytes: 1, ms: 1 }, true);
-  assert.match(meter.textContent, /^2 requests/);
+  assert.equal(meter.textContent, "last action: 0 requests · 0 B · 0 ms");
+  ctx.kernel.costs = { last, total: { requests: 6, bytes: 1501, ms: 1506 } };
+  const [changed] = ctx.kernel.costListeners;
+  changed();
+  assert.match(meter.textContent, / 0 requests/);
   await pass(120);
-  assert.equal(meter.textContent, "1 request · 500 B · 1,500 ms");
+  assert.equal(meter.textContent, "last action: 1 request · 500 B · 1,500 ms");
   assert.match(meter.title, /6 requests to the store, 1.5 KB, 1.5 s/);
-  cost({ requests: 9, bytes: 0, ms: 0 }, false);
+  ctx.kernel.costs = { last: none, total: none };
+  changed();
   await pass(120);
-  assert.match(meter.textContent, /^9 requests/);
+  assert.match(meter.textContent, / 0 requests/);
   ctx.close();
   assert.equal(ctx.kernel.costListeners.size, 0);
-  assert.equal(ioMeter(fakeContext()).textContent, "0 requests · 0 B · 0 ms");
 });
 
 test("a long action shows its progress and can be cancelled", async () => {

@@ -8,6 +8,7 @@ import { mountRetention } from "../../lance_nb/explorer/retention/retention.js";
 import { retentionButton } from "../../lance_nb/explorer/retention/retention_button.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, send, shown } from "./light_page.js";
+import { press } from "./row_pages.js";
 
 beforeEach(() => mock.timers.enable({ apis: ["setTimeout"] }));
 afterEach(() => {
@@ -31,11 +32,10 @@ async function simulator({ screen = { locked: false }, state = {} } = {}) {
   document.body.append(el);
   const told = { goes: null, words: null, closed: 0 };
   const link = {
-    put: (goes, words) => Object.assign(told, { goes, words }),
+    put: (marks) => Object.assign(told, marks),
     close: () => {
       told.closed += 1;
     },
-    hovered: null,
   };
   mountRetention(el, ctx, link);
   await kernel.last("retention.open").answer({ ...STATE, ...state });
@@ -99,11 +99,11 @@ test("a tag that is switched off counts as deleted, and is staged first", async 
 });
 
 test("a version that is hovered names who keeps its files", async () => {
-  const { kernel, el, link } = await simulator();
+  const { kernel, el, told } = await simulator();
   kernel.last("retention.move").answer(MOVE);
-  link.hovered("dev", 3);
-  link.hovered(null, 2);
-  link.hovered(null, 3);
+  told.hovered("dev", 3);
+  told.hovered(null, 2);
+  told.hovered(null, 3);
   mock.timers.tick(200);
   assert.equal(kernel.count("retention.files"), 1);
   assert.equal(kernel.last("retention.files").args.version, 3);
@@ -112,7 +112,7 @@ test("a version that is hovered names who keeps its files", async () => {
     files: [{ name: "<b>.lance", size: "9 B", goes: false, kept: "kept by main:7" }],
   }); // biome-ignore format: one answer
   assert.match(shown(el), /main:3\|would be removed\|=\|<b>\.lance\|9 B\|kept by main:7/);
-  link.hovered(null, 4);
+  told.hovered(null, 4);
   mock.timers.tick(200);
   kernel.last("retention.files").fail({ message: "lost" });
   assert.match(shown(el), /problem: lost/);
@@ -146,24 +146,35 @@ test("a rule that fails says so", async () => {
 test("the button is there with a kernel and a stage, and says when it cannot load", async () => {
   const kernel = fakeKernel();
   const ctx = fakeContext({}, kernel);
-  let painted = 0;
-  const found = retentionButton(ctx, () => {
+  let [painted, closed] = [0, 0];
+  const goes = () => true;
+  const repaint = () => {
     painted += 1;
+  };
+  ctx.shared.retention = { goes, words: () => "x", hovered: null, repaint };
+  const cleanUp = retentionButton(ctx, () => {
+    closed += 1;
   });
-  assert.equal(found.button.hidden, false);
-  assert.equal(found.goes(null, 1), false);
-  assert.equal(found.words(null, 1), "");
-  found.hovered(null, 1);
-  found.button.click();
-  assert.equal(found.panel.hidden, false);
+  document.body.append(cleanUp.button, cleanUp.panel);
+  assert.equal(cleanUp.button.hidden, false);
+  cleanUp.close(); // it is not open
+  assert.equal(ctx.shared.retention.goes, goes);
+  cleanUp.button.click();
+  assert.equal(cleanUp.panel.hidden, false);
   await kernel.last("views.load").fail({ message: "lost" });
   await settled();
-  assert.match(shown(found.panel), /problem: lost/);
-  found.button.click();
-  assert.equal(found.panel.hidden, true);
-  assert.equal(painted, 1);
+  assert.match(shown(cleanUp.panel), /problem: lost/);
+  press(cleanUp.panel, "Enter");
+  assert.equal(cleanUp.panel.hidden, false);
+  press(cleanUp.panel, "Escape");
+  assert.equal(cleanUp.panel.hidden, true);
+  assert.deepEqual([painted, closed], [1, 1]);
+  const { retention } = ctx.shared;
+  assert.deepEqual([retention.goes(null, 1), retention.words(null, 1)], [false, ""]);
+  retention.hovered(null, 1);
+  cleanUp.button.click();
   for (const listener of kernel.stateListeners) listener("static");
-  assert.equal(found.button.hidden, true);
+  assert.deepEqual([cleanUp.button.hidden, cleanUp.panel.hidden], [true, true]);
 });
 
 test("a survey is outdated when the timeline lists other versions", async () => {

@@ -267,7 +267,7 @@ test("only bars in sight exist, however many versions there are", () => {
   assert.equal(labels()[0], "main version 1");
   const asked = ctx.kernel.last("versions").args.numbers;
   assert.ok(asked.length <= 64 && asked.length > 0);
-  assert.deepEqual(texts(el, ".lnb-tl-name"), ["main", "+ 2 more · 3 older"]);
+  assert.deepEqual(texts(el, ".lnb-tl-name"), ["main", "2 more branches · 3 older"]);
   assert.equal(
     [...el.querySelectorAll(".lnb-tl-name")][1].title,
     "not shown: 2 branches, 3 older versions",
@@ -304,7 +304,7 @@ test("the axis has numbers that do not stand in each other's way, nor under a ha
   model.tags = [];
   const many = mounted({ timeline: model });
   const numbers = texts(many.el, ".lnb-tl-number").map(Number);
-  assert.deepEqual(numbers.slice(0, 3), [7, 10, 13]); // 14 pixels a version, 40 a number
+  assert.deepEqual(numbers.slice(0, 3), [10, 13, 16]); // 14 pixels a version, 40 a number
   const numbersAt = (slot) =>
     texts(mounted({}, { width: 72 + 7 * slot }).el, ".lnb-tl-number").map(Number);
   assert.deepEqual(numbersAt(40), [5, 6, 7]); // one for each version, but beside the handles
@@ -327,6 +327,26 @@ test("the version shown is scrolled into sight, unless it is there already", () 
 
 const merged = (kind, branch, version, there = true) => ({
   merge: { kind, branch, version, there, words: `${kind} of ${branch ?? "main"}:${version}` },
+});
+
+test("branches without a version of their own have no lane until somebody wants all", () => {
+  const model = timeline();
+  const empty = (branch) => ({
+    ...model.lanes[1], branch, label: branch, runs: [[3, 1]], fork: [null, 3], details: [],
+  }); // biome-ignore format: one lane
+  model.lanes.push(empty("idea"), empty("other"), empty("tagged"));
+  model.tags.push({ name: "t", branch: "tagged", version: 3 });
+  const { el, ctx } = mounted({ timeline: model });
+  const names = () => texts(el, ".lnb-tl-names > *");
+  assert.deepEqual(names(), ["main", "dev", "tagged", "2 more branches"]);
+  const height = parseFloat(el.querySelector(".lnb-tl-plane").style.height);
+  button(el, "2 more branches").click();
+  assert.deepEqual(names(), ["main", "dev", "idea", "other", "tagged", "fewer branches"]);
+  assert.ok(parseFloat(el.querySelector(".lnb-tl-plane").style.height) > height);
+  button(el, "fewer branches").click();
+  assert.deepEqual(names(), ["main", "dev", "tagged", "2 more branches"]);
+  ctx.show({ branch: "idea", version: 3 }); // it is shown now, and one alone takes little room
+  assert.deepEqual(names(), ["main", "dev", "idea", "other", "tagged"]);
 });
 
 test("merges are lines between the two versions, picked changes are dashed", () => {

@@ -8,6 +8,8 @@ from playwright.sync_api import Locator, expect
 
 from tests.ui.lab_server import LabServer
 from tests.ui.notebook_page import NotebookPage
+from tests.ui.tabs import open_tab
+from tests.ui.version_box import go_to
 from tests.ui.waiting import eventually
 
 
@@ -20,7 +22,6 @@ class LabExplorer:
         self.root = notebook.explorer(0)
         self.rows = self.root.locator(".lnb-panel-rows")
         self.detail = self.root.get_by_role("region", name="details")
-        self.box = self.root.get_by_role("combobox", name="go to a version")
         self.filter = self.root.get_by_role("combobox", name="filter of rows")
         self.readout = self.root.locator(".lnb-tl-readout")
         self.code = self.root.locator(".lnb-code-line")
@@ -31,12 +32,11 @@ class LabExplorer:
 
     def go(self, ref: str) -> None:
         """Type a ref in the header."""
-        self.box.fill(ref)
-        self.box.press("Enter")
+        go_to(self.root, ref)
 
     def tab(self, name: str) -> None:
         """Open a tab."""
-        self.root.get_by_role("tab", name=name, exact=True).click()
+        open_tab(self.root, name)
 
     def home(self, version: int) -> None:
         """Stand at the newest version of main, at all its rows."""

@@ -14,7 +14,7 @@ from tests.support.requirements import require_package
 from tests.ui.bare_page import OpenWidget
 
 pytestmark = pytest.mark.ui
-TABS = ("Rows", "Changes", "Storage", "Branches & tags", "Stage", "Log")
+TABS = ("Rows", "Changes", "Storage", "Branches & tags", "Stage", "My actions")
 # axe looks at the widget only: the page around it belongs to the notebook.
 RUN = "async () => axe.run('#here', { resultTypes: ['violations'] })"
 

@@ -44,8 +44,8 @@ def details(page: Page) -> Locator:
 
 
 def unlock(page: Page) -> None:
-    page.get_by_role("button", name="read-only").click()
-    expect(page.get_by_role("button", name="writing")).to_be_visible()
+    page.get_by_role("button", name="allow changes").click()
+    expect(page.get_by_role("button", name="changes allowed")).to_be_visible()
 
 
 def line(page: Page, *words: str) -> Locator:

@@ -88,7 +88,7 @@ def test_cells_are_edited_pasted_undone_and_committed(
     page.keyboard.press("Escape")
     page.keyboard.press("F2")
     expect(page.locator(".lnb-edit-refusal")).to_contain_text("locked")
-    page.get_by_role("button", name="read-only").first.click()
+    page.get_by_role("button", name="allow changes").first.click()
     expect(page.locator(".lnb-edit-refusal")).to_be_hidden()
 
     edit(page, 0, 1, "")  # the empty text, and no null
@@ -184,7 +184,7 @@ def test_a_conflict_with_pylance_is_shown_and_decided(
 ) -> None:
     lance = require_pylance()
     page = open_widget(explorer(uri), dark=True).page
-    page.get_by_role("button", name="read-only").click()
+    page.get_by_role("button", name="allow changes").click()
     edit(page, 0, 1, "mine")
     edit(page, 1, 1, "mine too")
     expect(page.locator(".lnb-edit-words")).to_contain_text("2 cells")
@@ -242,7 +242,7 @@ def test_a_row_that_pylance_rewrote_is_followed_or_shown_with_its_edit(
     has_key = bool(lance_nb.dataset(unstable).lance_schema.fields()[0].metadata)
     lance = require_pylance()
     page = open_widget(explorer(unstable)).page
-    page.get_by_role("button", name="read-only").click()
+    page.get_by_role("button", name="allow changes").click()
     for row in (0, 1, 2):
         edit(page, row, 1, f"mine {row}")
     expect(page.locator(".lnb-edit-words")).to_contain_text("3 cells")

@@ -21,6 +21,7 @@ from tests.support.fake_dataset import (
 )
 from tests.support.markup_payloads import PAYLOADS
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.version_box import version_box
 from tests.ui.waiting import eventually
 
 pytestmark = pytest.mark.ui
@@ -77,6 +78,7 @@ def test_a_click_on_an_older_version_travels_there(open_widget: OpenWidget) -> N
     expect(page.locator(".lnb-grid-status")).to_contain_text("of 10")
     expect(page.locator(".lnb-code-line")).to_contain_text("version=1")
     assert widget.version == 1
+    version_box(page)
     page.get_by_role("button", name="newest is 4").click()
     expect(page.locator(".lnb-here-ref")).to_have_text("main:4")
 
@@ -85,7 +87,7 @@ def test_a_click_on_a_tag_or_a_branch_travels_there(open_widget: OpenWidget) -> 
     page = open_widget(Explorer(small_dataset())).page
     page.locator(".lnb-tl-flag").click()
     expect(page.locator(".lnb-here-ref")).to_have_text("main:2")
-    expect(page.locator(".lnb-title .lnb-tag")).to_contain_text("v1")
+    expect(page.locator(".lnb-version-about .lnb-tag")).to_contain_text("v1")
     page.get_by_role("option", name="dev version 3").click()
     expect(page.locator(".lnb-here-ref")).to_have_text("dev:3")
 
@@ -127,7 +129,7 @@ def test_keys_pressed_faster_than_the_kernel_answers_end_at_the_last_one(
 @pytest.mark.parametrize("ref", ["dev:2", "tag:v1", "HEAD~3"])
 def test_the_box_goes_to_any_ref(open_widget: OpenWidget, ref: str) -> None:
     page = open_widget(Explorer(small_dataset())).page
-    page.locator(".lnb-goto input").fill(ref)
+    version_box(page).fill(ref)
     page.keyboard.press("Enter")
     expected = {"dev:2": "dev:2", "tag:v1": "main:2", "HEAD~3": "main:1"}[ref]
     expect(page.locator(".lnb-here-ref")).to_have_text(expected)
@@ -137,7 +139,7 @@ def test_a_ref_that_is_not_there_is_explained_and_changes_nothing(
     open_widget: OpenWidget, screenshot: Screenshot
 ) -> None:
     page = open_widget(Explorer(small_dataset())).page
-    page.locator(".lnb-goto input").fill("tag:v9")
+    version_box(page).fill("tag:v9")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("No tag or branch with this name")
     expect(page.get_by_role("alert")).to_contain_text("'v1'")

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from lance_nb.explorer.app import Explorer
 from tests.support.fake_dataset import FakeDataset, many_versions, small_dataset
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.version_box import go_to, version_box
 from tests.ui.waiting import eventually, look_for_news
 
 pytestmark = pytest.mark.ui
@@ -53,7 +54,7 @@ def test_what_is_typed_is_completed_and_taken_with_the_keyboard(
 ) -> None:
     bare = open_widget(Explorer(small_dataset()))
     page = bare.page
-    box = page.get_by_role("combobox", name="go to a version")
+    box = version_box(page)
     box.fill("v")
     choices = page.get_by_role("listbox", name="versions, tags").get_by_role("option")
     expect(choices).to_have_count(2)
@@ -63,13 +64,15 @@ def test_what_is_typed_is_completed_and_taken_with_the_keyboard(
     expect(choices.last).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
     expect(page.locator(".lnb-here-ref")).to_have_text("main:2")
-    expect(box).to_have_value("")
-    box.fill("dev")
+    expect(box).to_be_hidden()
+    expect(page.locator(".lnb-here-ref")).to_be_focused()
+    version_box(page).fill("dev")
     choices.first.click()
     expect(page.locator(".lnb-here-ref")).to_have_text("dev:3")
-    box.blur()
     bare.hold("refs")
-    box.fill("v1")  # the list of all is asked for by the focus, then that of what was typed
+    version_box(page).fill(
+        "v1"
+    )  # the list of all is asked for by the focus, then that of what was typed
     box.press("Enter")
     expect(page.locator(".lnb-here-ref")).to_have_text("main:2")
     bare.release(2)
@@ -91,7 +94,7 @@ def test_ten_thousand_versions_are_completed_without_reading_any(open_widget: Op
     eventually(page, is_drawn)
     known = len(dataset.reads)  # the bars in sight, and some for the strip above them
     assert known < 600
-    page.get_by_role("combobox", name="go to a version").fill("77")
+    version_box(page).fill("77")
     choices = page.get_by_role("listbox", name="versions, tags").get_by_role("option")
     expect(choices).to_have_count(6)
     expect(choices.first).to_contain_text("77")
@@ -220,9 +223,7 @@ def test_a_version_that_one_went_to_meanwhile_is_no_news(open_widget: OpenWidget
     bare.hold("news")
     commit(dataset)
     look_for_news(page)
-    box = page.get_by_role("combobox", name="go to a version")
-    box.fill("5")
-    box.press("Enter")
+    go_to(page, "5")
     expect(page.locator(".lnb-here-ref")).to_have_text("main:5")
     bare.release(1)
     expect(page.locator(".lnb-news")).to_have_count(0)
@@ -240,6 +241,7 @@ def test_a_version_that_is_cleaned_up_beneath_its_reader_is_reported(
 
 def test_the_meter_tells_what_an_action_cost(open_widget: OpenWidget) -> None:
     page = open_widget(Explorer(small_dataset())).page
+    page.get_by_role("tab", name="Storage").click()
     meter = page.locator(".lnb-io")
     expect(meter).to_contain_text("0 requests · 0 B")
     page.evaluate(

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 import lance_nb
 from lance_nb.explorer.app import Explorer
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.version_box import go_to
 from tests.ui.waiting import eventually
 
 pytestmark = pytest.mark.ui
@@ -91,9 +92,7 @@ def test_hidden_columns_are_found_and_stay_hidden_in_other_versions(
     page.keyboard.press("h")
     expect(heads.first).to_have_text("score")
     expect(rows.locator(".lnb-current .lnb-grid-number")).to_have_text("1")
-    go = page.get_by_role("combobox", name="go to a version")
-    go.fill("1")
-    go.press("Enter")
+    go_to(page, "1")
     expect(page.locator(".lnb-overview")).to_contain_text("main:1")
     expect(heads.first).to_have_text("score")
     page.get_by_role("combobox", name="find a column").fill("lab")
@@ -115,14 +114,12 @@ def test_the_selected_row_is_found_again_in_versions_filters_and_orders(
     page = open_widget(widget, width=1000).page
     rows = page.locator(".lnb-panel-rows")
     current = rows.locator(".lnb-current")
-    go = page.get_by_role("combobox", name="go to a version")
     rows.locator(".lnb-grid").focus()
     for _ in range(3):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
     expect(rows.locator(".lnb-grid-status")).to_contain_text("1 selected")
-    go.fill("1")
-    go.press("Enter")
+    go_to(page, "1")
     expect(current.locator(".lnb-grid-number")).to_have_text("103")
     expect(rows.locator(".lnb-grid-status")).to_contain_text("1 selected")
     eventually(page, lambda: widget.selection.num_rows == 1)
@@ -138,8 +135,7 @@ def test_the_selected_row_is_found_again_in_versions_filters_and_orders(
     page.keyboard.press("Control+ArrowUp")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
-    go.fill("2")
-    go.press("Enter")
+    go_to(page, "2")
     lost = rows.locator(".lnb-filter-lost")
     expect(lost).to_contain_text("This row does not exist in version main:2.")
     rows.locator(".lnb-grid").focus()

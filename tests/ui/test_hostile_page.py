@@ -15,6 +15,7 @@ from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.display import widget_of
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.hostile_dataset import EVIL, VALUES, hostile_dataset
+from tests.ui.version_box import version_box
 from tests.ui.waiting import eventually
 
 pytestmark = pytest.mark.ui
@@ -53,9 +54,10 @@ def test_no_name_and_no_value_becomes_markup_anywhere(
     screenshot(page, "rows")
     detail.get_by_role("button", name="Row history").click()
     expect(detail.locator(".lnb-bio-step").last).to_contain_text("created")
-    page.get_by_role("combobox", name="go to a version").fill("<")
+    version_box(page).fill("<")
     choices = page.get_by_role("listbox", name="versions, tags").get_by_role("option")
     expect(choices.first).to_contain_text("<")
+    page.keyboard.press("Escape")
     clean(page)
 
     page.get_by_role("tab", name="Changes").click()

@@ -129,7 +129,7 @@ def test_what_was_done_is_listed_and_undone(
         card.get_by_role("button", name="remove:").click()
         expect(card).to_have_count(0)
     assert lance.dataset(uri).count_rows() == 2
-    page.get_by_role("tab", name="Log").click()
+    page.get_by_role("tab", name="My actions").click()
     log = page.locator(".lnb-panel-log")
     entries = log.locator(".lnb-ol-entry")
     expect(entries).to_have_count(3)
@@ -155,6 +155,7 @@ def test_the_simulator_shows_what_a_rule_removes_and_stages_it(
     lance = require_pylance()
     lance.dataset(uri).create_branch("trial", 4)
     page = open_widget(Explorer(lance_nb.dataset(uri)), dark=dark).page
+    page.get_by_role("tab", name="Storage").click()
     page.get_by_role("button", name="Clean-up…").click()
     panel = page.get_by_role("region", name="clean-up simulator")
     expect(panel).to_contain_text("Nothing would be removed")
@@ -187,6 +188,13 @@ def test_the_simulator_shows_what_a_rule_removes_and_stages_it(
     stage.click()
     card = page.locator(".lnb-panel-stage .lnb-sg-card")
     expect(card.get_by_role("button", name="Remove 14 versions")).to_be_visible()
+    expect(faded).to_have_count(0)
+    page.get_by_role("tab", name="Storage").click()
     page.get_by_role("button", name="Clean-up…").click()
+    panel.get_by_role("slider", name="keep the newest").fill("5")
+    expect(faded).to_have_count(14)
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(page.get_by_role("button", name="Clean-up…")).to_be_focused()
     expect(faded).to_have_count(0)
     assert len(lance.dataset(uri).versions()) == 21

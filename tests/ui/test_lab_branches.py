@@ -34,7 +34,7 @@ def test_a_branch_is_merged_and_deleted_with_a_kernel(
     notebook.run_all()
     page, explorer = notebook.page, notebook.explorer(0)
     explorer.get_by_role("tab", name="Branches & tags").click()
-    explorer.get_by_role("button", name="read-only").click()
+    explorer.get_by_role("button", name="allow changes").click()
     panel = explorer.locator(".lnb-panel-refs")
     panel.get_by_role("row").filter(has_text="dev").click()
     details = explorer.get_by_role("region", name="details")

@@ -16,6 +16,7 @@ from tests.ui.bare_page import Screenshot
 from tests.ui.flow_dataset import NEWEST, write_flows
 from tests.ui.lab_explorer import LabExplorer, open_explorer
 from tests.ui.lab_server import LabServer
+from tests.ui.version_box import version_box
 from tests.ui.waiting import eventually
 
 pytestmark = pytest.mark.ui
@@ -43,11 +44,12 @@ def lance(opened: LabExplorer) -> LabExplorer:
 def test_versions_are_found_by_tag_branch_distance_and_date(
     lance: LabExplorer, screenshot: Screenshot
 ) -> None:
-    lance.box.fill("sec")
+    box = version_box(lance.root)
+    box.fill("sec")
     choices = lance.root.get_by_role("listbox", name="versions, tags").get_by_role("option")
     expect(choices).to_contain_text(["second-jury"])
     screenshot(lance.page, "typed")
-    lance.press(lance.box, "ArrowDown", "Enter")
+    lance.press(box, "ArrowDown", "Enter")
     lance.at("main:7")
     lance.go("dev")
     lance.at("dev:5")
@@ -107,18 +109,18 @@ def test_history_plays_from_where_one_stands(lance: LabExplorer, screenshot: Scr
     screenshot(lance.page)
 
 
-def test_the_frame_has_a_lock_a_meter_a_switch_and_the_same_as_code(
+def test_the_frame_has_a_lock_a_meter_tabs_and_the_same_as_code(
     lance: LabExplorer, screenshot: Screenshot
 ) -> None:
     root, page = lance.root, lance.page
-    lock = root.get_by_role("button", name="read-only")
+    lock = root.get_by_role("button", name="allow changes")
     lock.click()
-    expect(root.get_by_role("button", name="writing")).to_be_visible()
-    root.get_by_role("button", name="writing").click()
+    expect(root.get_by_role("button", name="changes allowed")).to_be_visible()
+    root.get_by_role("button", name="changes allowed").click()
     expect(lock).to_be_visible()
-    root.get_by_role("button", name="Diff", exact=True).click()
+    root.get_by_role("tab", name="Changes").click()
     expect(root.locator(".lnb-ch-badge")).to_be_visible()
-    root.get_by_role("button", name="Data", exact=True).click()
+    lance.tab("Rows")
     expect(lance.rows).to_be_visible()
     root.get_by_role("button", name="Details", exact=True).click()
     expect(root.locator(".lnb-part-detail")).to_be_hidden()
@@ -127,7 +129,10 @@ def test_the_frame_has_a_lock_a_meter_a_switch_and_the_same_as_code(
     lance.filter.fill("id < 20")
     lance.press(lance.filter, "Enter")
     expect(lance.code).to_contain_text("filter='id < 20'")
-    expect(root.locator(".lnb-io")).not_to_contain_text("0 requests")
+    lance.tab("Storage")
+    cost = re.compile("[1-9][0-9,]* requests to the store")
+    expect(root.locator(".lnb-io")).to_have_attribute("title", cost)
+    lance.tab("Rows")
     for name in ("Python", "%lance"):
         root.get_by_role("button", name=name).click()
         root.get_by_role("button", name="Copy", exact=True).click()

@@ -24,7 +24,7 @@ PIECES = {
     "DeletionMap(ds)": "62 of 200 rows deleted",
     "SchemaTree(ds)": "double",
     "RefsManager(ds)": "2 branches",
-    "StagePanel(ds)": "Read-only",
+    "StagePanel(ds)": "Allow changes",
     "OperationsLogView(ds)": "Nothing was done from here",
     "SpaceView(ds)": "Account for every byte",
 }

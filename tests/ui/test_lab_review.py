@@ -57,7 +57,7 @@ def test_two_people_review_a_branch(lab: LabServer, screenshot: Screenshot) -> N
     for one in reviews:
         expect(one.locator(".lnb-rv-part-cells ins").first).to_have_text("busy")
         expect(one.locator(".lnb-rv-part-checks")).to_contain_text("for 50 rows")
-    ada.get_by_role("button", name="read-only").click()
+    ada.get_by_role("button", name="allow changes").click()
     reviews[0].get_by_label("comment", exact=True).fill("Which street?")
     reviews[0].get_by_role("button", name="Comment").click()
     expect(reviews[1].get_by_role("list", name="discussion")).to_contain_text("Which street?")

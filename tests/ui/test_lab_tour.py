@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, expect
 from tests.ui.bare_page import Screenshot
 from tests.ui.lab_server import LabServer
 from tests.ui.notebook_page import NotebookPage
+from tests.ui.version_box import version_box
 from tests.ui.waiting import eventually
 
 pytestmark = pytest.mark.ui
@@ -64,6 +65,7 @@ def test_a_click_on_an_older_version_changes_the_rows(
     expect(explorer.locator(".lnb-detail")).to_contain_text("Import the spring archive")
     eventually(tour.page, lambda: ids.all_inner_texts()[:12] != now[:12])
     screenshot(tour.page)
+    version_box(explorer)
     explorer.get_by_role("button", name="newest is 26").click()
     expect(label_of(explorer)).to_have_text("main:26")
 

@@ -219,7 +219,7 @@ def test_coordinates_are_kept_as_a_column_on_a_branch(
     open_widget: OpenWidget, screenshot: Screenshot, dataset: Any
 ) -> None:
     page, panel = open_map(open_widget, dataset, width=1300)
-    page.get_by_role("button", name="Read-only").click()
+    page.get_by_role("button", name="Allow changes").click()
     panel.get_by_role("button", name="Keep as column…").click()
     panel.get_by_label("branch", exact=True).fill("with-map")
     screenshot(page, "form")

@@ -83,7 +83,7 @@ def test_a_branch_label_is_dragged_onto_another_to_merge_it(
 def open_merge(open_widget: OpenWidget, dataset: Any, **how: Any) -> Page:
     """Open the merge of dev into main, with the lock open."""
     page = open_widget(Explorer(dataset), **how).page
-    page.get_by_role("button", name="read-only").click()
+    page.get_by_role("button", name="allow changes").click()
     page.get_by_role("group", name="branches").get_by_role("button", name="dev").focus()
     for key in ("m", "ArrowUp", "Enter"):
         page.keyboard.press(key)
@@ -156,7 +156,7 @@ def test_what_keeps_the_files_of_a_merge_is_shown_marked_and_removed(
     topic = lance.dataset(dataset.uri).create_branch("topic", 4)
     topic.insert(forked_rows(700, 30))
     page = open_widget(Explorer(dataset), dark=dark).page
-    page.get_by_role("button", name="read-only").click()
+    page.get_by_role("button", name="allow changes").click()
     page.get_by_role("group", name="branches").get_by_role("button", name="topic").focus()
     for key in ("m", "ArrowUp", "ArrowUp", "Enter"):
         page.keyboard.press(key)

@@ -74,7 +74,7 @@ def look_around(notebook: NotebookPage) -> None:
     expect(explorer.locator(".lnb-st-summary")).to_contain_text("fragment")
     explorer.get_by_role("tab", name="Changes").click()
     expect(explorer.locator(".lnb-ch-badge")).to_contain_text("by")
-    explorer.get_by_role("button", name="read-only").click()
+    explorer.get_by_role("button", name="allow changes").click()
     explorer.get_by_role("tab", name="Stage").click()
     panel = explorer.locator(".lnb-panel-stage")
     panel.get_by_label("change", exact=True).select_option("delete")

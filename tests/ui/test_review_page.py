@@ -99,7 +99,7 @@ def test_a_branch_is_reviewed(
     assert saved == lance_nb.dataset(uri).branches.review("captions").to_html()
     review.get_by_role("button", name="Open all changes").click()
     expect(page.get_by_role("tab", name="Changes")).to_have_attribute("aria-selected", "true")
-    expect(page.locator(".lnb-mode-range")).to_have_text("main:2 → captions:5")
+    expect(page.locator(".lnb-tl-readout")).to_contain_text("main:2 → captions:5")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -155,6 +155,6 @@ def test_people_discuss_and_approve(
         ("ada", "changes-requested"), ("ada", "approval"),
     ]  # fmt: skip
     assert "It was blurred." in found.to_html()
-    page.get_by_role("tab", name="Log").click()
+    page.get_by_role("tab", name="My actions").click()
     expect(page.locator(".lnb-ol-entry").first).to_contain_text("Approve captions:6")
     assert lance.dataset(uri).branches.list().keys() == {"captions"}

@@ -15,6 +15,7 @@ from lance_nb.explorer.app import Explorer
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.test_stage_page import Stage
+from tests.ui.version_box import go_to
 
 pytestmark = pytest.mark.ui
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -135,9 +136,7 @@ def test_a_search_is_kept_in_other_versions_and_in_the_saved_picture(
     box.fill("heron ~")
     box.press("Enter")
     expect(rows.locator(".lnb-filter-plan")).to_contain_text("by the index text_idx")
-    go = page.get_by_role("combobox", name="go to a version")
-    go.fill("1")
-    go.press("Enter")
+    go_to(page, "1")
     # Version 1 has no index.
     expect(rows.locator(".lnb-filter-plan")).to_contain_text("every text scanned, no index")
     expect(rows.locator(".lnb-grid-status")).to_contain_text("of 3")

@@ -21,6 +21,7 @@ from lance_nb.spark.task_log import RecordedTask
 from tests.support.markup_payloads import PAYLOADS
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.tabs import open_tab
 
 pytestmark = [pytest.mark.ui, pytest.mark.interop]
 
@@ -54,8 +55,8 @@ class Stage:
         self.panel = page.locator(scope)
 
     def unlock(self) -> None:
-        self.page.get_by_role("button", name="read-only").click()
-        expect(self.page.locator(".lnb-lock")).to_contain_text("Writing")
+        self.page.get_by_role("button", name="allow changes").click()
+        expect(self.page.locator(".lnb-lock")).to_contain_text("Changes allowed")
 
     def fill(self, verb: str, **fields: str) -> None:
         self.panel.get_by_label("change", exact=True).select_option(verb)
@@ -84,7 +85,7 @@ class Stage:
 def opened(open_widget: OpenWidget) -> Callable[..., Stage]:
     def open_(uri: str, *, unlock: bool = True, read_only: bool = False, **how: Any) -> Stage:
         page = open_widget(Explorer(lance_nb.dataset(uri), read_only=read_only), **how).page
-        page.get_by_role("tab", name="Stage").click()
+        open_tab(page, "Stage")
         stage = Stage(page)
         expect(stage.panel.get_by_label("change", exact=True)).to_have_value("append")
         if unlock:
@@ -308,7 +309,7 @@ def test_advice_of_the_storage_tab_becomes_a_card(
     expect(card.locator(".lnb-sg-facts")).to_contain_text("3 dropped")
     card.get_by_role("button", name="Commit").click()
     expect(card.locator(".lnb-sg-done")).to_be_visible()
-    expect(stage.page.locator(".lnb-facts")).to_contain_text("deleted 0 %")
+    expect(stage.page.locator(".lnb-facts [title*='deleted: 0 %']")).to_be_visible()
     assert lance.dataset(uri).count_rows() == 45
 
 

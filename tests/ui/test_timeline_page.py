@@ -47,10 +47,11 @@ def test_gaps_of_cleaned_versions_take_no_room(open_widget: OpenWidget) -> None:
 
 
 OVERLAPS = """() => {
-  const flags = [...document.querySelectorAll(".lnb-tl-flag")]
-    .map((one) => one.getBoundingClientRect());
-  return flags.filter((one, at) => flags.some((other, to) =>
-    to > at && one.left < other.right - 1 && other.left < one.right - 1)).length;
+  const flags = [...document.querySelectorAll(".lnb-tl-flag > *")]
+    .map((flag) => flag.getBoundingClientRect());
+  return flags.filter((flag, index) => flags.some((other, place) =>
+    place > index && flag.left < other.right - 1 && other.left < flag.right - 1
+      && flag.top < other.bottom - 1 && other.top < flag.bottom - 1)).length;
 }"""
 
 
@@ -66,7 +67,7 @@ def test_flags_of_tags_never_stand_on_each_other(
     page = open_widget(Timeline(FakeDataset({None: lane}, tags=tags)), width=width).page
     flags = page.locator(".lnb-tl-flag")
     expect(flags).to_have_count(5)
-    expect(flags.nth(1)).to_contain_text("a +2" if width == 600 else "a, production, candidate")
+    expect(flags.nth(1)).to_contain_text("a, production, candidate")
     expect(flags.last).to_contain_text("a-tag-with")
     eventually(page, lambda: page.evaluate(OVERLAPS) == 0)
     screenshot(page)
@@ -86,7 +87,7 @@ def test_many_branches_and_tags_stay_readable(
         branches[name] = {"parent_branch": None, "parent_version": at + 3}
     tags = {f"v{at}.0": {"branch": None, "version": at} for at in range(1, 41)}
     page = open_widget(Explorer(FakeDataset(lanes, tags=tags, branches=branches))).page
-    expect(page.locator(".lnb-tl-name").last).to_have_text("+ 15 more")
+    expect(page.locator(".lnb-tl-name").last).to_have_text("15 more branches")
     expect(page.locator(".lnb-tl-flag")).to_have_count(40)
     eventually(page, lambda: page.evaluate(OVERLAPS) == 0)
     screenshot(page)
@@ -177,7 +178,7 @@ def _grows(heights: list[int]) -> bool:
 
 
 def test_a_history_that_the_bars_can_show_has_no_strip(open_widget: OpenWidget) -> None:
-    page = open_widget(Explorer(many_versions(1000))).page
+    page = open_widget(Explorer(many_versions(99))).page
     expect(page.locator(".lnb-tl-bar").last).to_be_visible()
     expect(page.locator(".lnb-tl-strip")).to_be_hidden()
     assert (

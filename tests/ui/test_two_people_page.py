@@ -16,6 +16,7 @@ import lance_nb
 from lance_nb.explorer.app import Explorer
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.version_box import go_to
 from tests.ui.waiting import look_for_news
 
 pytestmark = [pytest.mark.ui, pytest.mark.interop]
@@ -95,9 +96,7 @@ def test_every_tab_stays_right_while_others_write_compact_and_clean_up(
     look_for_news(page)
     expect(marks).to_contain_text("this version was cleaned up")
     screenshot(page, "cleaned")
-    box = page.get_by_role("combobox", name="go to a version")
-    box.fill("main:2")
-    page.keyboard.press("Enter")
+    go_to(page, "main:2")
     problem = page.locator(".lnb-problem")
     expect(problem.locator(".lnb-error-title")).to_have_text("This version does not exist")
     screenshot(page, "gone")

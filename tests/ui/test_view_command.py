@@ -63,7 +63,7 @@ def test_the_main_flows_work_without_a_notebook(
             root.get_by_role("tab", name="Changes").click()
             expect(root.locator(".lnb-ch-badge")).to_contain_text("by")
             screenshot(page)
-            root.get_by_role("button", name="read-only").click()
+            root.get_by_role("button", name="allow changes").click()
             root.get_by_role("tab", name="Stage").click()
             panel = root.locator(".lnb-panel-stage")
             panel.get_by_label("change", exact=True).select_option("delete")

@@ -157,7 +157,7 @@ def test_duplicates_and_doubts_are_staged(
 ) -> None:
     page, panel = open_wall(open_widget, dataset, width=1300)
     mode, status = panel.get_by_label("show"), panel.locator(".lnb-wall-status")
-    page.get_by_role("button", name="Read-only").click()
+    page.get_by_role("button", name="Allow changes").click()
     mode.select_option("doubts")
     expect(status).to_contain_text("6 rows whose neighbours mostly have another label")
     expect(panel.locator(".lnb-wall-title").first).to_contain_text("→")

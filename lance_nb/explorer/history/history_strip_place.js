@@ -4,7 +4,7 @@
 import { h } from "../js/dom.js";
 import { loadViews } from "../js/tab_host.js";
 
-const LONG = 1000; // versions that are more than bars can show at a glance
+const LONG = 100; // versions that are more than bars can show at a glance
 
 /**
  * What the timeline tells the strip and does for it. A place of the axis is a position among the
@@ -44,7 +44,7 @@ export function historyStripPlace(ctx, link) {
     paint: () => strip?.paint(),
     /** Whether a history of this many versions has the strip. @param {number} versions */
     offered(versions) {
-      const offered = versions > LONG && state !== "failed" && ctx.has("rows");
+      const offered = versions >= LONG && state !== "failed" && ctx.has("rows");
       element.hidden = !offered;
       if (offered && state === "absent") load();
       return offered;

@@ -1,6 +1,8 @@
-// Where every version stands on the timeline: lanes share one axis of version numbers.
+// Where every version stands on the timeline: lanes share one axis of version numbers. Branches of
+// which nobody has written to yet have no lane, until somebody wants to see all.
 
 import { count, plural } from "../js/dom.js";
+import { flagSpots } from "./tag_flags.js";
 
 const AXIS = 20;
 const LANE_GAP = 4;
@@ -10,28 +12,26 @@ const TAIL = 72; // pixels after the newest version, for its flag and its handle
 /**
  * @param {Lnb.Timeline} model @param {string|null} branch @param {number} version
  * @param {Lnb.LaneMap|null} before the map of the screen before: its details are kept
- * @param {{bar: {main: number, branch: number}, flag: number}} sizes
+ * @param {{bar: {main: number, branch: number}, flag: number, isWhole?: boolean}} sizes `isWhole`:
+ *   empty branches have lanes, too
  * @returns {Lnb.LaneMap}
  */
 export function laneMap(model, branch, version, before, sizes) {
-  const lanes = model.lanes.map((lane, index) => makeLane(lane, index, model.tags, before));
+  const { shown, empty } = lanesOf(model, branch);
+  const lanes = (sizes.isWhole ? model.lanes : shown).map((lane, index) =>
+    makeLane(lane, index, model.tags, before),
+  );
   const numbers = [...new Set(lanes.flatMap((lane) => lane.numbers))].sort((a, b) => a - b);
-  let top = 0;
-  for (const lane of lanes) {
-    lane.top = top;
-    lane.height =
-      (lane.index ? sizes.bar.branch : sizes.bar.main) + (lane.tags.length ? sizes.flag : 4);
-    top += lane.height + LANE_GAP;
-  }
   /** @type {Lnb.LaneMap} */
   const map = {
     lanes,
     numbers,
     slot: 14,
     width: 0,
-    height: top + AXIS,
+    height: 0,
     mostRows: 1,
     hidden: model.hidden_branches,
+    empty,
     older: model.lanes.reduce((sum, lane) => sum + lane.older, 0),
     here: {
       lane: Math.max(
@@ -46,6 +46,7 @@ export function laneMap(model, branch, version, before, sizes) {
         ? Math.max(SLOT.least, Math.min(SLOT.most, chosen))
         : Math.max(SLOT.readable, Math.min(SLOT.most, automatic));
       map.width = Math.max(room, map.slot * numbers.length + TAIL);
+      arrange();
     },
     measure() {
       map.mostRows = 1;
@@ -147,8 +148,38 @@ export function laneMap(model, branch, version, before, sizes) {
       return { lane: other.index, version: other.numbers[near] };
     },
   };
+  function arrange() {
+    let top = 0;
+    for (const lane of lanes) {
+      const middles = lane.tags.map(({ version }) => map.x(version) + map.slot / 2);
+      lane.flags = flagSpots(lane.tags, middles, map.width || Infinity);
+      lane.top = top;
+      lane.head = sizes.flag * Math.max(0, ...lane.flags.map(({ level }) => level + 1)) || 4;
+      lane.height = (lane.index ? sizes.bar.branch : sizes.bar.main) + lane.head;
+      top += lane.height + LANE_GAP;
+    }
+    map.height = top + AXIS;
+  }
+  arrange();
   map.measure();
   return map;
+}
+
+/**
+ * The lanes without those of two or more branches that have no version of their own, no tag, and
+ * are not shown now; and how many these are.
+ * @param {Lnb.Timeline} model @param {string | null} branch that is shown
+ */
+function lanesOf({ lanes, tags }, branch) {
+  const isEmpty = (/** @type {Lnb.TimelineLane} */ lane) =>
+    lane.fork &&
+    lane.branch !== branch &&
+    lane.runs.length === 1 &&
+    lane.runs[0][1] === 1 &&
+    !tags.some((tag) => tag.branch === lane.branch);
+  const shown = lanes.filter((lane) => !isEmpty(lane));
+  const empty = lanes.length - shown.length;
+  return empty > 1 ? { shown, empty } : { shown: lanes, empty: 0 };
 }
 
 /**
@@ -162,7 +193,9 @@ function makeLane(lane, index, tags, before) {
   return {
     index,
     top: 0,
+    head: 0,
     height: 0,
+    flags: [],
     branch: lane.branch,
     label: lane.label,
     fork: lane.fork,

@@ -1,27 +1,32 @@
-// The header: name, where the view stands, the figures, a box to go elsewhere, the lock, the meter.
+// The header, one line: name, the version shown with a menu of others, the figures, the lock.
 
-import { button, bytes, count, h, plural, setText, show } from "../js/dom.js";
+import { button, h, plural, setText, show } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { lockButton } from "../js/lock_button.js";
+import { popover } from "../js/popover.js";
 import { widget } from "../js/view.js";
 import { refPicker } from "../refs/ref_picker.js";
 
 const STATIC = "Static snapshot – run the cell to continue";
 const RESTARTED = "The kernel was restarted – run the cell to continue";
 
+// The figures that the first screen has; the others are in the tooltip of the size.
+const SHOWN_FACTS = ["rows", "columns", "size"];
+
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountOverview(el, ctx) {
   const name = h("h2.lnb-name");
-  const currentRef = h("span.lnb-here-ref", { title: "the version shown" });
+  const menu = versionMenu(ctx);
   const marks = h("span.lnb-marks");
   const badge = h("span.lnb-badge", { hidden: true });
   const facts = h("dl.lnb-facts");
   const problem = h("div", { hidden: true });
   const whole = h(
     "div.lnb-overview-whole",
-    h("div.lnb-title", name, currentRef, marks, badge),
+    name,
+    menu.element,
     facts,
-    h("span.lnb-title-end", ioMeter(ctx), ctx.writes ? lockButton(ctx) : null, refPicker(ctx)),
+    h("span.lnb-title-end", marks, badge, ctx.writes ? lockButton(ctx) : null),
   );
   el.append(h("header.lnb-overview", problem, whole));
 
@@ -33,20 +38,9 @@ export function mountOverview(el, ctx) {
     if (card.error) return show(problem, errorCard(card.error));
     setText(name, card.name);
     name.title = card.uri;
-    setText(currentRef, card.label);
-    show(
-      marks,
-      card.tags.map((tag) =>
-        h("span.lnb-tag", { title: `tag ${tag}` }, h("i", { "aria-hidden": "true" }, "⚑"), tag),
-      ),
-      newest(screen, ctx),
-    );
-    show(
-      facts,
-      card.facts.map((fact) =>
-        h("div", { title: fact.title }, h("dt", words(fact), " "), h("dd", fact.value)),
-      ),
-    );
+    menu.paint(screen, card);
+    show(marks, news(screen, ctx));
+    show(facts, card.facts.filter(({ key }) => SHOWN_FACTS.includes(key)).map(figure, card));
     return undefined;
   });
   ctx.onClose(
@@ -55,6 +49,64 @@ export function mountOverview(el, ctx) {
       badge.hidden = !badge.textContent;
     }),
   );
+}
+
+/** @this {Lnb.DatasetCard} @param {Lnb.Fact} fact */
+function figure(fact) {
+  const more = this.facts.filter(({ key }) => !SHOWN_FACTS.includes(key));
+  const lines = fact.key === "size" ? more.map((line) => `${words(line)}: ${line.value}`) : [];
+  return h(
+    "div",
+    { title: [fact.title, ...lines].join("\n") },
+    h("dt", words(fact), " "),
+    h("dd", fact.value),
+  );
+}
+
+/**
+ * The version shown, which opens a box to go to another one. Its width is that of the longest
+ * label, so that nothing behind it moves.
+ * @param {Lnb.Context} ctx
+ */
+function versionMenu(ctx) {
+  const opener = h("button.lnb-button.lnb-here-ref", { type: "button" });
+  const about = h("div.lnb-version-about");
+  const picker = refPicker(ctx);
+  const panel = h("div.lnb-menu", about, picker);
+  const { element, close } = popover(opener, panel, () => picker.querySelector("input")?.focus());
+  return {
+    element,
+    /** @param {Lnb.Screen} screen @param {Lnb.DatasetCard} card */
+    paint(screen, card) {
+      close();
+      const tags = card.tags.join(", ");
+      setText(opener, card.label);
+      opener.title = `${tags ? `tagged ${tags}: ` : ""}go to another version, tag or branch`;
+      opener.classList.toggle("lnb-tagged", Boolean(tags));
+      const lengths = (screen.timeline?.lanes ?? []).map(({ label, runs }) => {
+        const [first, length] = runs.at(-1) ?? [1, 1];
+        return `${label}:${first + length - 1}`.length;
+      });
+      opener.style.minWidth = `calc(${Math.max(card.label.length, ...lengths)}ch + 42px)`;
+      const latest = Math.max(card.latest, screen.news?.latest ?? 0);
+      show(
+        about,
+        card.tags.map((tag) => h("span.lnb-tag", { title: `tag ${tag}` }, "⚑ ", tag)),
+        screen.version < latest && toNewest(`Newest is ${latest} →`, latest, screen.branch, ctx),
+      );
+    },
+  };
+}
+
+/**
+ * @param {string} label @param {number} version @param {string | null} branch
+ * @param {Lnb.Context} ctx @param {string} [look]
+ */
+function toNewest(label, version, branch, ctx, look = "lnb-button") {
+  return button(label, () => ctx.travel({ branch, version }), {
+    class: look,
+    title: `go to the newest version of this branch, ${version}`,
+  });
 }
 
 /** @param {Lnb.Fact} fact */
@@ -67,51 +119,19 @@ function words(fact) {
 }
 
 /**
- * Where newer versions are; those that came while the explorer stood here have a mark.
+ * What happened while the explorer stood at this version.
  * @param {Lnb.Screen} screen @param {Lnb.Context} ctx
  */
-function newest(screen, ctx) {
-  const { card, news } = screen;
-  if (!card) return [];
-  if (news?.lost) return lost(news, ctx);
-  const latest = Math.max(card.latest, news?.latest ?? 0);
-  const go = { click: () => ctx.travel({ branch: screen.branch, version: latest }) };
-  const parts = [];
-  if (news?.gone)
-    parts.push(
-      h(
-        "span.lnb-badge.lnb-badge-warn",
-        {
-          title: "Its rows can be read only while its files still exist",
-        },
-        "this version was cleaned up",
-      ),
-    );
-  if (news?.added)
-    parts.push(
-      h(
-        "button.lnb-button.lnb-news",
-        {
-          type: "button",
-          title: `go to the newest version of this branch, ${latest}`,
-          on: go,
-        },
-        `${plural(news.added, "new version")} → ${latest}`,
-      ),
-    );
-  else if (screen.version < latest)
-    parts.push(
-      h(
-        "button.lnb-button",
-        {
-          type: "button",
-          title: `go to the newest version of this branch, ${latest}`,
-          on: go,
-        },
-        `Newest is ${latest} →`,
-      ),
-    );
-  return parts;
+function news({ card, news: heard, branch }, ctx) {
+  if (!card || !heard) return [];
+  if (heard.lost) return lost(heard, ctx);
+  const latest = Math.max(card.latest, heard.latest);
+  const title = "Its rows can be read only while its files still exist";
+  const label = `${plural(heard.added, "new version")} → ${latest}`;
+  return [
+    heard.gone && h("span.lnb-badge.lnb-badge-warn", { title }, "this version was cleaned up"),
+    heard.added && toNewest(label, latest, branch, ctx, "lnb-button lnb-news"),
+  ];
 }
 
 /**
@@ -134,43 +154,6 @@ function lost({ lost: words, way }, ctx) {
         )
       : null,
   ];
-}
-
-const PAUSE_MS = 120; // what was asked for is shown first
-
-/** @param {Lnb.Context} ctx @returns {HTMLElement} */
-export function ioMeter(ctx) {
-  const element = h("span.lnb-io");
-  const first = ctx.screen().io ?? { requests: 0, bytes: 0, ms: 0 };
-  const total = { ...first };
-  let last = first;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-
-  function paint() {
-    timer = undefined;
-    setText(
-      element,
-      `${plural(last.requests, "request")} · ${bytes(last.bytes)} · ${count(last.ms)} ms`,
-    );
-    const seconds = (total.ms / 1000).toFixed(1);
-    element.title =
-      `The last action; since the explorer was opened ${plural(total.requests, "request")} ` +
-      `to the store, ${bytes(total.bytes)}, ${seconds} s`;
-  }
-  ctx.onClose(() => clearTimeout(timer));
-  ctx.onClose(
-    ctx.kernel.onCost((cost, quiet) => {
-      total.requests += cost.requests;
-      total.bytes += cost.bytes;
-      total.ms += cost.ms;
-      if (quiet) return;
-      last = cost;
-      timer ||= setTimeout(paint, PAUSE_MS);
-    }),
-  );
-  paint();
-  return element;
 }
 
 export default widget(mountOverview, "dataset");

@@ -1,10 +1,11 @@
 // The handles A and B on the timeline's axis: dragged, moved by keys, or set by Shift and a click.
 
-import { h, setText } from "../js/dom.js";
+import { h, setBox, setText } from "../js/dom.js";
 import { followPointer } from "../js/pointer_drag.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 
 const AXIS = 20;
+const [CHIP, DIGIT] = [26, 7]; // pixels of a handle without its number, and of a digit
 const EDGE = 28; // pixels at the ends of the view in which dragging scrolls
 
 /**
@@ -128,15 +129,21 @@ export function rangeHandles(ctx, scroller, mapNow) {
       place && spot(map, place) ? map.x(place.version) + map.slot / 2 : null;
     const [xa, xb] = [middle(a), middle(b)];
     const swapped = xa !== null && xb !== null && xa > xb;
-    put(handles.a, a, xa, !swapped, map);
-    put(handles.b, b, xb, swapped, map);
+    // The one on the left has room at the beginning, and the other one beside it.
+    const start = (/** @type {Lnb.Place | null} */ place, /** @type {number | null} */ x) =>
+      x === null || !place ? x : Math.max(x, CHIP + DIGIT * String(place.version).length);
+    const [left, right] = swapped ? [start(b, xb), xa] : [start(a, xa), xb];
+    const beside = right === null ? null : Math.max(right, left ?? 0);
+    put(handles.a, a, swapped ? beside : left, !swapped, map);
+    put(handles.b, b, swapped ? left : beside, swapped, map);
     const meant = dragged || ctx.range.pinned; // where A only follows B, nobody chose a range
     band.hidden = true;
     if (!meant || xa === null || xb === null || samePlace(a, b)) return;
     band.hidden = false;
     band.style.left = `${Math.min(xa, xb)}px`;
     band.style.width = `${Math.abs(xb - xa)}px`;
-    band.style.height = `${map.height - AXIS}px`;
+    const top = map.lanes[0].head; // the line crosses no name of a tag
+    setBox(band, { top, height: map.height - AXIS - top });
   }
 
   /**

@@ -1,42 +1,55 @@
-// The flags of tags over a lane of the timeline: none stands on another, whatever their names.
+// The flags of tags over a lane of the timeline. Crowded ones stand on one another, up to three, so
+// that each keeps its name; the staff of a flag crosses no name.
 
-import { h } from "../js/dom.js";
+import { h, setBox } from "../js/dom.js";
 
 const LETTER = 7.6; // pixels of one letter, about
 const BESIDE = 20; // the staff and the sign
 const LEAST = 40; // less room than this shows the sign only
 const MOST = 210;
+const GAP = 4;
+const LEVELS = 3;
+const HEIGHT = 18;
 
 /**
- * Where the flag of every tag stands and how much room its words have, in pixels.
+ * Where the flag of every tag stands and how much room its words have, in pixels. Level 0 is the
+ * highest.
  * @param {{names: string[]}[]} tags @param {number[]} places @param {number} end
+ * @returns {Lnb.Flag[]}
  */
-function spots(tags, places, end) {
-  return tags
-    .map((tag, index) => {
-      const need = Math.min(MOST, BESIDE + LETTER * tag.names.join(", ").length);
-      return { need, right: (places[index + 1] ?? end) - places[index] - 4 };
-    })
-    .map(({ need, right }, index, all) => {
-      const last = index === all.length - 1;
-      // Only the last one may turn round: it knows what the one before has taken.
-      const before = index
-        ? places[index - 1] + Math.min(all[index - 1].need, all[index - 1].right) + 6
-        : 0;
-      const left = places[index] - before;
-      const flip = last && need > right && left > right;
-      return { flip, room: Math.min(need, flip ? left : right) };
-    });
+export function flagSpots(tags, places, end) {
+  /** @type {Lnb.Flag[]} the last flag of each level */
+  const last = [];
+  return tags.map((tag, index) => {
+    const x = places[index];
+    const need = Math.min(MOST, BESIDE + LETTER * tag.names.join(", ").length);
+    const flip = x + need > end && last.every((flag) => endOf(flag) < x - need) && x > need;
+    const start = flip ? x - need : x;
+    const isFree = (/** @type {number} */ level) => !last[level] || endOf(last[level]) <= start;
+    // Below it, too, there is nothing that its staff would cross.
+    let level = 0;
+    while (level < LEVELS && !last.every((_flag, under) => under < level || isFree(under)))
+      level += 1;
+    if (level === LEVELS) {
+      level -= 1;
+      const before = last[level];
+      before.room = Math.min(before.room, start - before.x - GAP);
+    }
+    const flag = { level, flip, x, room: Math.min(need, flip ? x : end - x) };
+    last[level] = flag;
+    return flag;
+  });
 }
 
+/** @param {Lnb.Flag} flag */
+const endOf = ({ flip, x, room }) => (flip ? x : x + room) + GAP;
+
 /**
- * @param {Pick<Lnb.Lane, "tags" | "top" | "label">} lane
- * @param {(version: number) => number} middle of a version's bar @param {number} end of the plane
+ * @param {Pick<Lnb.Lane, "tags" | "top" | "head" | "label" | "flags">} lane
  * @param {(version: number) => void} go
  */
-export function tagFlags(lane, middle, end, go) {
-  const places = lane.tags.map((tag) => middle(tag.version));
-  return spots(lane.tags, places, end).map(({ flip, room }, index) => {
+export function tagFlags(lane, go) {
+  return lane.flags.map(({ level, flip, room, x }, index) => {
     const { version, names, pins } = lane.tags[index];
     const all = names.join(", ");
     const words =
@@ -55,8 +68,11 @@ export function tagFlags(lane, middle, end, go) {
       h("span", { "aria-hidden": "true" }, pins ? "⊙" : "⚑"),
       room >= Math.min(LEAST, BESIDE + LETTER * words.length) ? h("em", words) : null,
     );
-    flag.style.left = `${places[index]}px`;
-    flag.style.top = `${lane.top}px`;
+    setBox(flag, {
+      left: x,
+      top: lane.top + level * HEIGHT,
+      height: lane.head - level * HEIGHT - 2,
+    });
     flag.style.maxWidth = `${Math.max(16, Math.ceil(room))}px`;
     return flag;
   });

@@ -16,7 +16,6 @@ import {
 import { lookOfOperation } from "../js/operations.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
-import { retentionButton } from "../retention/retention_button.js";
 import { branchLabels } from "./branch_labels.js";
 import { CheckMarks } from "./check_marks.js";
 import { historyStripPlace } from "./history_strip_place.js";
@@ -34,6 +33,7 @@ const BAR = { main: 46, branch: 32 };
 const FLAG = 18;
 const PATIENCE_MS = 1000;
 const MAX_GAPS = 400;
+const HANDLE = 48; // pixels of the handle beside the version shown
 let instances = 0;
 
 /** @typedef {{lane: Lnb.Lane, version: number}} Bar */
@@ -60,6 +60,7 @@ class Timeline {
   isDragging = false;
   dropHint = "";
   axisKey = "";
+  isWhole = false; // empty branches have lanes, too
   /** @type {(Lnb.Spot & {at: number}) | null} where the last key led */
   goal = null;
   // The last width that was not nothing: a notebook may take a view away for the length of a frame.
@@ -88,7 +89,9 @@ class Timeline {
         this.paintReadout();
       },
     });
-    this.retention = retentionButton(ctx, repaint);
+    /** @type {Lnb.RetentionMarks} */
+    this.retention = { goes: () => false, words: () => "", hovered() {}, repaint };
+    ctx.shared.retention = this.retention;
     this.checks = new CheckMarks(ctx, map, repaint);
     this.strip = historyStripPlace(ctx, {
       map,
@@ -106,10 +109,9 @@ class Timeline {
       playButton(ctx, map, this.plane),
       this.readout,
       this.checks.element,
-      this.retention.button,
       legendButton(ctx),
     );
-    el.append(h("div.lnb-timeline", this.frame, bottom, this.retention.panel));
+    el.append(h("div.lnb-timeline", this.frame, bottom));
     this.listen();
     this.follow();
   }
@@ -154,7 +156,8 @@ class Timeline {
   /** @param {Lnb.Screen} screen @param {boolean} patched */
   show({ timeline, branch, version }, patched) {
     if (!timeline || timeline.error) return;
-    this.map = laneMap(timeline, branch, version, this.map, { bar: BAR, flag: FLAG });
+    const { isWhole } = this;
+    this.map = laneMap(timeline, branch, version, this.map, { bar: BAR, flag: FLAG, isWhole });
     for (const bar of this.bars.values()) bar.remove();
     this.bars.clear();
     this.hovered = null;
@@ -259,8 +262,12 @@ class Timeline {
     const mark = this.checks.status(lane.branch, version);
     if (mark) bar.setAttribute("data-check", mark);
     else bar.removeAttribute("data-check");
-    const { top } = lane;
-    setBox(bar, { left: this.map.x(version), top, width: this.map.slot, height: lane.height });
+    setBox(bar, {
+      left: this.map.x(version),
+      top: lane.top + lane.head,
+      width: this.map.slot,
+      height: lane.height - lane.head,
+    });
     setBox(/** @type {HTMLElement} */ (bar.lastElementChild), { height });
     setText(/** @type {Element} */ (bar.firstElementChild), glyph);
   }
@@ -270,12 +277,13 @@ class Timeline {
     const every = Math.max(1, Math.ceil(40 / this.map.slot));
     const { a, b } = this.ctx.range.get();
     const taken = [a, b].flatMap((place) => (place ? [this.map.indexOf(place.version)] : []));
+    const apart = 35 + 11 * String(this.map.numbers.at(-1)).length; // a handle and half a number
     const key = `${first}:${last}:${this.map.slot}:${taken}:${this.map.numbers.length}`;
     if (key === this.axisKey) return;
     this.axisKey = key;
     for (const old of this.plane.querySelectorAll(".lnb-tl-number")) old.remove();
     for (let index = first; index <= last; index += 1) {
-      if (index % every || taken.some((slot) => Math.abs(index - slot) * this.map.slot < 46))
+      if (index % every || taken.some((slot) => Math.abs(index - slot) * this.map.slot < apart))
         continue;
       const look = { class: "lnb-tl-number", "aria-hidden": "true" };
       const label = h("span", look, String(this.map.numbers[index]));
@@ -291,18 +299,18 @@ class Timeline {
   paintFixed(wide) {
     const { map } = this;
     const longest = Math.max(...map.lanes.map((lane) => lane.label.length));
-    this.labels.paint(Math.max(48, Math.min(wide / 5, longest * 7.2 + 16)), forkWords);
+    const least = map.empty ? 118 : 48; // "2 more branches"
+    this.labels.paint(Math.max(least, Math.min(wide / 5, longest * 7.2 + 16)), forkWords);
     for (const old of this.scroller.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-gap"))
       old.remove();
     const edges = svg("svg.lnb-tl-edges", { "aria-hidden": "true" });
     for (const layer of [edges, this.merges]) setBox(layer, map);
     for (const lane of map.lanes) {
       edges.append(...laneEdges(lane, map));
-      const middle = (/** @type {number} */ version) => map.x(version) + map.slot / 2;
-      const flags = tagFlags(lane, middle, map.width, (version) => this.go(lane, version));
+      const flags = tagFlags(lane, (version) => this.go(lane, version));
       this.rail.append(...flags, ...gapsOf(lane, map));
     }
-    if (map.hidden || map.older) this.labels.element.append(notShown(map));
+    if (map.hidden || map.older || map.empty) this.labels.element.append(this.notShown());
     this.plane.prepend(edges, this.merges);
     this.merges.replaceChildren(...mergeEdges(map));
   }
@@ -324,6 +332,36 @@ class Timeline {
       this.paint();
     };
     line("versions", { branch, version: lane.numbers.at(-1), numbers }, done, markAsked);
+  }
+
+  /** A line below the names of the lanes for what has no lane and no bar. */
+  notShown() {
+    const { hidden, empty, older, height } = this.map;
+    const number = hidden + (this.isWhole ? 0 : empty);
+    const words = [
+      number && branches(number).replace(" ", " more "),
+      !number && empty && "fewer branches",
+      older && `${count(older)} older`,
+    ];
+    const toggle = () => {
+      this.isWhole = !this.isWhole;
+      this.show(this.ctx.screen(), true);
+    };
+    const title = [
+      empty && `${branches(empty)} without a version of their own`,
+      (hidden || older) && `not shown: ${branches(hidden)}, ${plural(older, "older version")}`,
+    ];
+    const line = h(
+      empty ? "button.lnb-tl-name.lnb-link" : "div.lnb-tl-name.lnb-faint",
+      {
+        title: title.filter(Boolean).join("; "),
+        type: empty ? "button" : null,
+        on: { click: empty ? toggle : () => {} },
+      },
+      words.filter(Boolean).join(" · "),
+    );
+    setBox(line, { top: height - 19 });
+    return line;
   }
 
   paintReadout() {
@@ -413,7 +451,7 @@ class Timeline {
 
   reveal() {
     const x = this.map.x(this.map.here.version);
-    if (x >= this.left && x + this.map.slot <= this.left + this.room) return;
+    if (x >= this.left && x + this.map.slot + HANDLE <= this.left + this.room) return;
     this.left = Math.max(0, Math.min(this.map.width - this.room, x - this.room * 0.72));
     this.scroller.scrollLeft = this.left;
   }
@@ -475,24 +513,16 @@ function laneEdges({ numbers, fork, top, height }, map) {
  * @param {Lnb.Lane} lane @param {Lnb.LaneMap} map
  */
 function gapsOf(lane, map) {
-  const above = lane.tags.length ? FLAG : 4;
+  const { top, head, height } = lane;
   return map.gaps(lane, MAX_GAPS).map(([left, width, title]) => {
     const gap = h("div.lnb-tl-gap", { title });
-    setBox(gap, { left, top: lane.top + above, width, height: lane.height - above });
+    setBox(gap, { left, top: top + head, width, height: height - head });
     return gap;
   });
 }
 
-/** A line below the names of the lanes for what has no lane and no bar. @param {Lnb.LaneMap} map */
-function notShown({ hidden, older, height }) {
-  const words = [hidden && `+ ${hidden} more`, older && `${count(older)} older`];
-  const branches = plural(hidden, "branch").replace(/hs$/, "hes");
-  const title = `not shown: ${branches}, ${plural(older, "older version")}`;
-  const look = { class: "lnb-tl-name lnb-faint", title };
-  const line = h("div", look, words.filter(Boolean).join(" · "));
-  setBox(line, { top: height - 19 });
-  return line;
-}
+/** @param {number} number */
+const branches = (number) => (number === 1 ? "1 branch" : `${count(number)} branches`);
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountTimeline(el, ctx) {

@@ -63,13 +63,18 @@ class Pending {
   }
 }
 
+/** @type {Lnb.Cost} */
+const NO_COST = { requests: 0, bytes: 0, ms: 0 };
+
 /** What views use to ask the kernel. */
 export class Kernel {
   /** @type {Map<string, Pending>} by id of each message */
   pending = new Map();
   /** @type {Set<(state: Lnb.State) => void>} */
   stateListeners = new Set();
-  /** @type {Set<(io: Lnb.Cost, quiet: boolean) => void>} */
+  /** What the answers cost: all of them, and the last that somebody waited for. */
+  costs;
+  /** @type {Set<() => void>} */
   costListeners = new Set();
   /** @type {Set<(count: number) => void>} */
   lateListeners = new Set();
@@ -87,13 +92,14 @@ export class Kernel {
 
   /**
    * @param {Lnb.Model} model the widget's model
-   * @param {{isVisible?: (() => boolean)|null}} [options] with `isVisible` a silent kernel is
-   *   probed while it is true
+   * @param {{isVisible?: (() => boolean)|null, cost?: Lnb.Cost}} [options] with `isVisible` a
+   *   silent kernel is probed while it is true; `cost` of the first screen
    */
-  constructor(model, { isVisible = null } = {}) {
+  constructor(model, { isVisible = null, cost = NO_COST } = {}) {
     this.model = model;
     this.prefix = `${Math.random().toString(36).slice(2, 8)}-${(pages += 1)}`;
     this.heard = Date.now();
+    this.costs = { total: cost, last: cost };
     this.retry = () => {};
     model.on("msg:custom", this.onMessage);
     model.on("comm_live_update", this.onConnection);
@@ -134,7 +140,7 @@ export class Kernel {
     if (message.ok && !isWhole(parts, message.num_buffers) && !entry.asText)
       return this.askAsText(entry);
     this.forget(entry);
-    if (message.io) for (const listener of this.costListeners) listener(message.io, entry.quiet);
+    if (message.io) this.charge(message.io, entry.quiet);
     this.isLost = false;
     clearTimeout(this.connectTimer);
     this.setState("live");
@@ -374,7 +380,19 @@ export class Kernel {
     return this.waiting().some((entry) => entry !== this.probe && !entry.quiet);
   }
 
-  /** Hear what each answer cost. @param {(io: Lnb.Cost, quiet: boolean) => void} listener */
+  /** @param {Lnb.Cost} cost @param {boolean} quiet */
+  charge(cost, quiet) {
+    const { requests, bytes, ms } = this.costs.total;
+    const total = {
+      requests: requests + cost.requests,
+      bytes: bytes + cost.bytes,
+      ms: ms + cost.ms,
+    };
+    this.costs = { total, last: quiet ? this.costs.last : cost };
+    for (const listener of this.costListeners) listener();
+  }
+
+  /** Hear that `costs` changed. @param {() => void} listener */
   onCost(listener) {
     this.costListeners.add(listener);
     return () => this.costListeners.delete(listener);

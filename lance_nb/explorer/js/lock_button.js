@@ -1,13 +1,12 @@
 // The lock: nothing is written while it is shut.
 
-import { h } from "./dom.js";
+import { h, setText } from "./dom.js";
 
 /** In the header, or in a view that writes and stands alone. @param {Lnb.Context} ctx */
 export function lockButton(ctx) {
-  const button = h("button.lnb-button.lnb-lock", {
-    type: "button",
-    on: { click: () => turn(!state) },
-  });
+  const words = h("span");
+  const properties = { type: "button", on: { click: () => turn(!state) } };
+  const button = h("button.lnb-button.lnb-lock", properties, words);
   let state = ctx.screen().locked;
   /** @param {boolean} locked */
   async function turn(locked) {
@@ -21,15 +20,16 @@ export function lockButton(ctx) {
     paint();
   }
   function paint() {
-    button.textContent = state === false ? "Writing" : "Read-only";
+    setText(words, state === false ? "Changes allowed" : state ? "Allow changes" : "Read-only");
+    button.setAttribute("aria-label", words.textContent ?? "");
     button.title =
       state === null
         ? "opened with read_only=True"
         : state
-          ? "nothing can be written; click to open the lock"
-          : "changes can be committed; click to shut the lock";
+          ? "locked: nothing can be written before you allow it"
+          : "changes can be committed; click to lock again";
     button.disabled = state === null;
-    button.setAttribute("aria-pressed", String(state !== false));
+    button.setAttribute("aria-pressed", String(state === false));
   }
   ctx.onScreen((screen) => {
     state = screen.locked;

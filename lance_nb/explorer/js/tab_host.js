@@ -1,10 +1,10 @@
 // The tabs: a tab list as ARIA has it, panels that are mounted when they are first opened. The
 // module of some is loaded then; what was to be opened in such a tab is opened as soon as it is
-// there.
+// there. Tabs for which there is no room are in a menu behind them.
 
-import { atOnce, h, show } from "./dom.js";
+import { atOnce, h, onResize, show } from "./dom.js";
 import { pageCode } from "./loader.js";
-import { placeLabel } from "./version_range.js";
+import { popover } from "./popover.js";
 
 let instances = 0;
 
@@ -29,10 +29,13 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     { role: "tablist", "aria-label": "views", on: { keydown: onKey } },
     [...views.values()].map((view) => view.button),
   );
-  bar.prepend(list);
+  const more = overflowMenu(list);
+  bar.prepend(more.frame);
+  ctx.onClose(onResize(more.frame, more.fit));
   ctx.onScreen((screen) => {
     for (const { tab, button } of views.values())
       button.hidden = Boolean(tab.offered) && !(screen.offers ?? []).includes(tab.id);
+    more.fit();
     const view = views.get(active);
     if (view?.mounted && view.button.hidden) select(tabs[0].id);
   });
@@ -52,6 +55,7 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
         role: "tab",
         id: `${uid}-${tab.id}`,
         "aria-controls": `${uid}-${tab.id}-panel`,
+        "data-label": tab.label,
         on: { click: () => select(tab.id) },
       },
       tab.label,
@@ -118,6 +122,8 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
       opened.button.setAttribute("tabindex", chosen ? "0" : "-1");
       opened.panel.hidden = !chosen;
     }
+    more.close();
+    if (view.button.classList.contains("lnb-tab-over")) more.fit();
     if (view.mounted) {
       for (const refresh of view.stale) refresh();
       view.view?.shown?.();
@@ -193,6 +199,44 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
   };
 }
 
+/**
+ * Tabs for which there is no room are in a menu behind the others; the open one never is.
+ * @param {HTMLElement} list
+ */
+function overflowMenu(list) {
+  const menu = h("div.lnb-menu");
+  const opener = h("button.lnb-tab", { type: "button", title: "more views" }, "More ▾");
+  const { element, close } = popover(opener, menu);
+  const frame = h("div.lnb-tabs-frame", list, element);
+
+  function fit() {
+    const tabs = /** @type {HTMLElement[]} */ ([...list.children]).filter((tab) => !tab.hidden);
+    for (const tab of tabs) tab.classList.remove("lnb-tab-over");
+    element.hidden = true;
+    let room = frame.clientWidth;
+    if (list.scrollWidth <= room) return;
+    element.hidden = false;
+    const isOpen = (/** @type {Element} */ tab) => tab.getAttribute("aria-selected") === "true";
+    const widths = new Map(tabs.map((tab) => [tab, tab.offsetWidth]));
+    room -= opener.offsetWidth;
+    for (const tab of tabs) if (isOpen(tab)) room -= widths.get(tab) ?? 0;
+    const over = tabs.filter((tab) => !isOpen(tab) && (room -= widths.get(tab) ?? 0) < 0);
+    for (const tab of over) tab.classList.add("lnb-tab-over");
+    show(menu, over.map(line));
+  }
+
+  /** @param {HTMLElement} tab */
+  function line(tab) {
+    const click = () => {
+      tab.click();
+      tab.focus();
+    };
+    return h("button.lnb-menu-line", { type: "button", on: { click } }, tab.textContent);
+  }
+
+  return { frame, fit, close };
+}
+
 const NO_KERNEL = {
   title: "This tab needs a kernel",
   message: "It is read when it is opened for the first time, and no kernel is connected.",
@@ -241,40 +285,4 @@ export async function loadViews(kernel, entry) {
   } finally {
     forget();
   }
-}
-
-/**
- * Data | Diff: the version shown, or what changed from A to B. Diff is the tab of changes.
- * @param {Lnb.Context} ctx @param {() => string} active the tab that is open */
-export function modeSwitch(ctx, active) {
-  let back = "rows";
-  const choices = ["Data", "Diff"].map((name) =>
-    h(
-      "button.lnb-choice",
-      {
-        type: "button",
-        on: { click: () => ctx.go(name === "Diff" ? "changes" : back) },
-      },
-      name,
-    ),
-  );
-  const words = h("span.lnb-mode-range");
-  const element = h(
-    "div.lnb-mode",
-    { hidden: !ctx.has("changes") },
-    words,
-    h("div.lnb-choices", { role: "group", "aria-label": "show the data or what changed" }, choices),
-  );
-
-  function paint() {
-    const diff = active() === "changes";
-    if (!diff) back = active();
-    choices.forEach((choice, index) =>
-      choice.setAttribute("aria-pressed", String(diff === (index === 1))),
-    );
-    const { a, b } = ctx.range.get();
-    words.textContent = diff ? `${placeLabel(a)} → ${placeLabel(b)}` : "";
-  }
-  ctx.onClose(ctx.range.on(paint));
-  return { element, paint };
 }

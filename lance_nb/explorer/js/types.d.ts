@@ -120,7 +120,7 @@ declare namespace Lnb {
   }
   interface Context {
     kernel: Kernel;
-    shared: { window: object | null };
+    shared: { window: object | null; retention?: RetentionMarks };
     root: HTMLElement;
     height: number;
     screen(): Screen;
@@ -142,6 +142,14 @@ declare namespace Lnb {
     describe(name: string, state: () => Json): void;
     onClose(work: () => void): void;
     writes?: boolean;
+  }
+  /** How the versions that a clean-up would remove are marked on the timeline. */
+  interface RetentionMarks {
+    goes(branch: string | null, version: number): boolean;
+    words(branch: string | null, version: number): string;
+    hovered(branch: string | null, version: number): void;
+    /** Paint the bars anew. */
+    repaint(): void;
   }
   interface View {
     open?(target: Json): unknown;
@@ -295,7 +303,17 @@ declare namespace Lnb {
     asked: Set<number>;
     tags: { version: number; names: string[]; pins: boolean }[];
     top: number;
+    /** Above its bars there are its flags. */
+    head: number;
     height: number;
+    flags: Flag[];
+  }
+  /** Where the flag of a tag stands; `flip`: on the left of its staff. */
+  interface Flag {
+    level: number;
+    flip: boolean;
+    room: number;
+    x: number;
   }
   interface Spot {
     lane: number;
@@ -309,6 +327,8 @@ declare namespace Lnb {
     height: number;
     mostRows: number;
     hidden: number;
+    /** Branches without a version of their own. */
+    empty: number;
     older: number;
     here: Spot;
     /** Divide `room` pixels; `chosen` are the pixels of one version, else they are automatic. */

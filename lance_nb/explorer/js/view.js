@@ -21,7 +21,11 @@ export function widget(mount, label) {
     mount: /** @type {Lnb.Mount} */ (mount),
     render({ model, el }) {
       const isVisible = () => !document.hidden && root.checkVisibility();
-      const kernel = new Kernel(model, { isVisible: model.get("screen").kept ? null : isVisible });
+      const { kept, io } = model.get("screen");
+      const kernel = new Kernel(model, {
+        isVisible: kept ? null : isVisible,
+        cost: io ?? undefined,
+      });
       /** @type {(() => void)[]} */
       const closing = [() => kernel.close()];
       const live = h("div.lnb-offscreen", { "aria-live": "polite" });

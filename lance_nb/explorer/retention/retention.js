@@ -55,7 +55,7 @@ class Retention {
     this.files = ctx.kernel.line();
     this.branch = ctx.screen().branch ?? null;
     el.append(this.panel);
-    if (link) link.hovered = (branch, version) => this.hovered(branch, version);
+    link?.put({ hovered: (branch, version) => this.hovered(branch, version) });
     ctx.onScreen((screen, patched) => this.follow(screen, patched), ["timeline", "locked", "news"]);
     this.open();
   }
@@ -206,10 +206,10 @@ class Retention {
     this.notice.hidden = !notices.length;
     setText(this.notice, notices.join(" "));
     this.ctx.code(code);
-    this.link?.put(
-      (branch, version) => this.goes(branch, version),
-      (branch, version) => this.reason(branch, version),
-    );
+    this.link?.put({
+      goes: (branch, version) => this.goes(branch, version),
+      words: (branch, version) => this.reason(branch, version),
+    });
   }
 
   /** Whether a version would be removed. @param {string | null} branch @param {number} version */
@@ -268,7 +268,7 @@ class Retention {
     } catch (error) {
       show(this.problem, ctx.problem(error));
     }
-    if (this.simulated) this.paintResult();
+    if (this.simulated && this.panel.isConnected) this.paintResult();
   }
 }
 

@@ -1,38 +1,41 @@
-// The button beside the timeline that opens the clean-up simulator. The simulator is loaded then.
+// The button that opens the clean-up simulator under it. The simulator is loaded then.
 
-import { h, button as makeButton, show } from "../js/dom.js";
+import { consume, h, button as makeButton, show } from "../js/dom.js";
 import { loadViews } from "../js/tab_host.js";
+
+/** @type {Omit<Lnb.RetentionMarks, "repaint">} */
+const NONE = { goes: () => false, words: () => "", hovered() {} };
 
 /**
  * What the simulator tells the timeline.
  * @typedef {Object} RetentionLink
- * @property {(goes: (branch: string | null, version: number) => boolean,
- *   words: (branch: string | null, version: number) => string) => void} put
+ * @property {(marks: Partial<Lnb.RetentionMarks>) => void} put
  * @property {() => void} close
- * @property {((branch: string | null, version: number) => void) | null} hovered
  */
 
-/** @param {Lnb.Context} ctx @param {() => void} repaint paints the bars anew */
-export function retentionButton(ctx, repaint) {
-  const panel = h("div.lnb-tl-retention", { hidden: true });
+/** @param {Lnb.Context} ctx @param {() => void} closed */
+export function retentionButton(ctx, closed) {
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Escape") return;
+    consume(event);
+    close();
+    button.focus();
+  };
+  const panel = h("div.lnb-rt-place", { hidden: true });
+  panel.addEventListener("keydown", onKey, true); // its sliders keep their keys
   const button = makeButton("Clean-up…", () => (panel.hidden ? open() : close()), {
-    class: "lnb-button lnb-tl-tool",
     hidden: true,
     "aria-expanded": "false",
     title: "See what a clean-up of old versions would remove; nothing is changed",
   });
-  const none = { goes: () => false, words: () => "" };
-  /** @type {{goes: (branch: string | null, version: number) => boolean,
-   *   words: (branch: string | null, version: number) => string}} */
-  let now = none;
   /** @type {RetentionLink} */
   const link = {
-    put(goes, words) {
-      now = { goes, words };
-      repaint();
+    put(marks) {
+      const { retention } = ctx.shared;
+      Object.assign(retention ?? {}, marks);
+      retention?.repaint();
     },
     close,
-    hovered: null,
   };
 
   async function open() {
@@ -51,28 +54,19 @@ export function retentionButton(ctx, repaint) {
   }
 
   function close() {
+    if (panel.hidden) return;
     panel.hidden = true;
     button.setAttribute("aria-expanded", "false");
     show(panel);
-    link.hovered = null;
-    now = none;
-    repaint();
+    link.put(NONE);
+    closed();
   }
 
   ctx.onClose(
     ctx.kernel.onState((state) => {
-      button.hidden = state === "static" || !ctx.has?.("stage");
-      if (state === "static" && !panel.hidden) close();
+      button.hidden = state === "static" || !ctx.has("stage");
+      if (state === "static") close();
     }),
   );
-  return {
-    button,
-    panel,
-    /** @param {string | null} branch @param {number} version */
-    goes: (branch, version) => now.goes(branch, version),
-    /** @param {string | null} branch @param {number} version */
-    words: (branch, version) => now.words(branch, version),
-    /** @param {string | null} branch @param {number} version */
-    hovered: (branch, version) => link.hovered?.(branch, version),
-  };
+  return { button, panel, close };
 }

@@ -7,13 +7,13 @@ import { errorCard } from "../js/error_card.js";
 import { isWhole } from "../js/message_buffers.js";
 import { pageStore } from "../js/page_store.js";
 import { allRows, same, sameRows } from "../js/shown_rows.js";
+import { loadViews } from "../js/tab_host.js";
 import { widget } from "../js/view.js";
 import { VirtualGrid } from "../js/virtual_grid.js";
 import { markBars, selectBars } from "./bar_selection.js";
 import { cellPeek } from "./cell_peek.js";
 import { ColumnChooser } from "./column_chooser.js";
 import { ColumnProfiles } from "./column_profiles.js";
-import { exportPane } from "./export_pane.js";
 import { GridActions } from "./grid_actions.js";
 import { GridMouse } from "./grid_mouse.js";
 import { rowDetail } from "./row_detail.js";
@@ -109,13 +109,14 @@ class RowsView {
   }
 
   page() {
+    const { ctx } = this;
     const link = { class: "lnb-link" };
     const foot = h(
       "div",
       { class: "lnb-grid-foot" },
       this.status,
       this.copies,
-      button("Export…", () => exportPane(this.ctx), {
+      button("Export…", () => openExport(ctx), {
         ...link,
         title: "write these rows to a Parquet, CSV or Arrow file, or to a Lance dataset",
       }),
@@ -406,6 +407,16 @@ class RowsView {
     if (!result) return;
     if (!stays) this.grid.scrollTo({ top: 0 });
     this.bar.say(result);
+  }
+}
+
+/** The form for a file of rows is loaded when somebody wants one. @param {Lnb.Context} ctx */
+async function openExport(ctx) {
+  try {
+    const views = await loadViews(ctx.kernel, "rows/export_pane.js");
+    views.mount?.(ctx.root, ctx);
+  } catch (error) {
+    ctx.detail.show({ title: "Export rows", content: ctx.problem(error) });
   }
 }
 

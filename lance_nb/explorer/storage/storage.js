@@ -3,8 +3,10 @@
 import { button, copyText, h, show } from "../js/dom.js";
 import { samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
+import { retentionButton } from "../retention/retention_button.js";
 import { fragmentDetail } from "./fragment_detail.js";
 import { fragmentSection } from "./fragment_strip.js";
+import { ioMeter } from "./io_meter.js";
 import { spaceUse } from "./space_use.js";
 import { needsKernel, storageFrame } from "./storage_frame.js";
 
@@ -19,7 +21,10 @@ export function mountStorage(el, ctx) {
     failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])),
   });
   const health = h("section.lnb-st-section", h("h3.lnb-st-title", "Health"), advice);
-  el.append(storageFrame("storage", problem, map.element, health, spaceUse(ctx, placeNow)));
+  const cleanUp = retentionButton(ctx, () => setCode());
+  const tools = h("div.lnb-st-head", cleanUp.button, ioMeter(ctx));
+  const space = spaceUse(ctx, placeNow);
+  el.append(storageFrame("storage", problem, tools, cleanUp.panel, map.element, health, space));
 
   /** @type {(Lnb.Place & {fragment: number}) | null} */
   let opened = null;
@@ -111,7 +116,7 @@ export function mountStorage(el, ctx) {
     map.load();
     loadHealth();
   }, ["card"]);
-  return { open, shown: () => setCode() };
+  return { open, shown: () => setCode(), hidden: cleanUp.close };
 }
 
 export default widget(mountStorage, "storage of the dataset");

@@ -4,7 +4,6 @@
 // described in small batches, those in sight first; what is scrolled away is not asked for, and a
 // batch of which nothing is in sight any more is cancelled.
 
-import { ioMeter } from "../history/overview.js";
 import { codeFooter } from "../js/code_footer.js";
 import {
   ageOf,
@@ -118,7 +117,7 @@ class Tables {
         h(
           "header.lnb-tb-head",
           h("div.lnb-title", this.title, this.status),
-          h("div.lnb-tb-tools", this.filter, this.order, this.refresh, ioMeter(ctx)),
+          h("div.lnb-tb-tools", this.filter, this.order, this.refresh),
         ),
         this.problem,
         this.none,
