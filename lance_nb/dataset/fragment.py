@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_nb.dataset.refused import refused_property
 from lance_nb.dataset.scanner import BlobHandling, LanceScanner
-from lance_nb.dataset.scanner_builder import scan
+from lance_nb.dataset.scanner_builder import SCAN_ARGUMENTS, scan
 from lance_nb.errors import (
     ArgumentError,
     InvalidInputError,
@@ -421,35 +421,8 @@ class LanceFragment:
             >>> ds.get_fragment(1).to_pandas(["id"], limit=2).shape
             (2, 1)
         """
-        arguments: dict[str, Any] = {
-            "columns": columns,
-            "filter": filter,
-            "limit": limit,
-            "offset": offset,
-            "batch_size": batch_size,
-            "with_row_id": with_row_id,
-            "with_row_address": with_row_address,
-            "order_by": order_by,
-        }
-        options: dict[str, Any] = {
-            "blob_mode": blob_mode,
-            "memory_pool": memory_pool,
-            "categories": categories,
-            "strings_to_categorical": strings_to_categorical,
-            "zero_copy_only": zero_copy_only,
-            "integer_object_nulls": integer_object_nulls,
-            "date_as_object": date_as_object,
-            "timestamp_as_object": timestamp_as_object,
-            "use_threads": use_threads,
-            "deduplicate_objects": deduplicate_objects,
-            "ignore_metadata": ignore_metadata,
-            "safe": safe,
-            "split_blocks": split_blocks,
-            "self_destruct": self_destruct,
-            "maps_as_pydicts": maps_as_pydicts,
-            "types_mapper": types_mapper,
-            "coerce_temporal_nanoseconds": coerce_temporal_nanoseconds,
-        }
+        arguments = {name: value for name, value in locals().items() if name != "self"}
+        options = {name: arguments.pop(name) for name in arguments.keys() - SCAN_ARGUMENTS}
         return self.scanner(**arguments).to_pandas(**options)
 
     def head(

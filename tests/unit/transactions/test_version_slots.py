@@ -233,13 +233,6 @@ class _NoCondition(MemoryStore):
         raise NotSupportedError("no condition")
 
 
-def test_the_lock_is_called_with_the_version_that_is_created():
-    table, lock = Table(), _Lock()
-    table.create()
-    table.commit(table.appending(1), commit_lock=lock)
-    assert lock.seen == [(2, "done")]
-
-
 def test_the_lock_sees_the_conflict_and_is_called_for_the_next_version():
     table, lock = Table(), _Lock()
     table.create()
