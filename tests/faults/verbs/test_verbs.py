@@ -54,12 +54,10 @@ CLASSES: dict[type, str] = {
         preview
         read_version settle staged state""",
     MergePlan: """
-        base cells check committer conflict_rows conflicts fragments kind message notes
-        num_rows_after
-        num_rows_before on_commit
-        operation pin pins planned properties schema_after source source_files
-        source_transactions
-        strategy target target_transactions title transactions unresolved version""",
+        again base cells check conflict_rows conflicts ends fragments kind merged message notes
+        num_rows_after num_rows_before on_commit operation options outcome pin properties record
+        schema_after session source source_files source_transactions strategy target
+        target_transactions title transactions unresolved version""",
     lance_nb.RepairPlan: "ready steps uri verification",
     lance_nb.Compaction: "",
     lance_nb.CompactionTask: "fragments from_json json num_rows options read_version task",
