@@ -36,6 +36,7 @@ from lance_nb.format.wire import U32_MAX
 from lance_nb.value_classes import dataclass
 
 Counts64 = npt.NDArray[np.int64]
+_CARRIED_MAX = 1024  # more are not copied to a list that follows from another one
 _SUM_MAX = 2**62  # far above any dataset; a floating-point sum is exact enough to tell
 
 
@@ -202,7 +203,9 @@ class FragmentList(Sequence[Fragment]):
         more = [fragment.to_bytes() for fragment in fragments]
         raw = self.raw.followed_by(more) if isinstance(self.raw, Joined) else Joined(self.raw, more)
         wire = self._wire.followed_by(more)
-        return FragmentList(raw, self._path, wire, has_counts=self.has_counts)
+        longer = FragmentList(raw, self._path, wire, has_counts=self.has_counts)
+        longer._cache = self._few_decoded()
+        return longer
 
     def wire(self) -> list[bytes | memoryview]:
         """Return the field ``fragments`` of the Manifest message, serialized, in pieces."""
@@ -234,9 +237,17 @@ class FragmentList(Sequence[Fragment]):
                 if position not in dropped
             ]
         changed = FragmentList(raw, self._path, has_counts=self.has_counts)
+        if not removed:
+            changed._cache = self._few_decoded()
+            for position in put:
+                changed._cache.pop(position, None)
         if self.has_counts:
             changed._counts = _patched(counts, put, data, removed=removed, path=self._path)
         return changed
+
+    def _few_decoded(self) -> dict[int, Fragment]:
+        """Return the decoded fragments for a list with the same ones in the same places."""
+        return dict(self._cache) if len(self._cache) <= _CARRIED_MAX else {}
 
     def in_order(self) -> FragmentList:
         """Return the list sorted by fragment id; itself if it is sorted already."""

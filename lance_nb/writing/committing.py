@@ -121,6 +121,7 @@ def commit_staged(
         if checks_files and staged.pending.vectors:  # a refusal leaves no deletion files
             check_data_files(home, staged.files)
         staged.pending.write(home)
+        staged.pending.remember(home, session.deletions)
         return commit_transaction(session, branch, transaction, options)
 
 

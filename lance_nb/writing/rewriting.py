@@ -53,7 +53,14 @@ from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.blob_scan import rows_with_payloads
 from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.data_statistics import payload_bytes, payload_rows
-from lance_nb.table.filtered_scan import RowChoice, Selected, quoted, selected_table
+from lance_nb.table.filtered_scan import (
+    RowChoice,
+    Selected,
+    column_key,
+    quoted,
+    read_columns,
+    selected_table,
+)
 from lance_nb.table.fragment_reader import columns_of, confirmed_rows, open_file
 from lance_nb.table.projection import ROW_ID, Projection, project
 from lance_nb.table.row_selection import select_rows
@@ -298,7 +305,8 @@ def _written_again(
     with FragmentWriter(schema, snapshot.locations.home, copying(options, copies)) as writer:
         for fragment, windows in groupby(rows, key=lambda selection: selection.fragment):
             offsets = []
-            for window in windows:
+            for part in windows:
+                window = _decoded(snapshot, every, part)
                 table = _changed_table(
                     snapshot, every, window, changed=new_values[0](window), copies=copies
                 )
@@ -316,6 +324,13 @@ def _written_again(
         tuple(fragments),
         tuple(field.id for name in new_values[1] for field in schema.field(quoted([name])).walk()),
     )
+
+
+def _decoded(snapshot: Snapshot, columns: Projection, rows: Selected) -> Selected:
+    """Return the rows with their columns: new values are made of them, and they are written."""
+    stored = read_columns(snapshot, columns.columns, rows)
+    keys = map(column_key, columns.columns)
+    return replace(rows, decoded={**rows.decoded, **dict(zip(keys, stored, strict=True))})
 
 
 def _changed_table(

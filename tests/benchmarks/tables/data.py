@@ -132,6 +132,25 @@ def _arrow_file(data: pa.Table, path: str) -> None:
         writer.write_table(data)
 
 
+def _versions(path: str, count: int) -> None:
+    """Write a small fragment, and versions that change a setting."""
+    dataset = lance.write_dataset(_small(), path)
+    for number in range(count - 1):
+        dataset.update_config({"k": str(number)})
+
+
+def _tags(path: str, count: int) -> None:
+    dataset = lance.write_dataset(_small(), path)
+    for number in range(count):
+        dataset.tags.create(f"tag-{number}", 1)
+
+
+def _branches(path: str, count: int) -> None:
+    dataset = lance.write_dataset(_small(), path)
+    for number in range(count):
+        dataset.create_branch(f"branch-{number}")
+
+
 def _small() -> pa.Table:
     return pa.table({"x": list(range(10)), "s": ["a"] * 10})
 
@@ -147,18 +166,22 @@ WRITERS: dict[str, Writer] = {
     "wide.arrow": lambda size, path: _arrow_file(wide(size.columns, size.column_rows), path),
     "nested": lambda size, path: lance.write_dataset(nested(size), path),
     "singles": lambda size, path: _one_commit(path, size.single_rows, 1),
+    "tags": lambda size, path: _tags(path, size.tags),
+    "branches": lambda size, path: _branches(path, size.branches),
     "small": lambda _, path: lance.write_dataset(_small(), path),
     "small.arrow": lambda _, path: _arrow_file(_small(), path),
 }
 
 
 def _writer(name: str) -> Writer:
-    """Return what writes a dataset; ``fragments-10`` and ``columns-10`` are those of the growth."""
+    """Return what writes a dataset; those of the growth are ``fragments-10`` and the like."""
     kind, _, count = name.partition("-")
     if kind == "fragments":
         return lambda _, path: _one_commit(path, int(count), 10)
     if kind == "columns":
         return lambda _, path: lance.write_dataset(wide(int(count), 1000), path)
+    if kind == "versions":
+        return lambda _, path: _versions(path, int(count))
     return WRITERS[name]
 
 

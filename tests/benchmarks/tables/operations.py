@@ -14,10 +14,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.tables.sizes import GROWTH_COLUMNS, GROWTH_FRAGMENTS, TINY_ROWS, Size
+from tests.benchmarks.tables.sizes import (
+    GROWTH_COLUMNS,
+    GROWTH_FRAGMENTS,
+    GROWTH_VERSIONS,
+    TINY_ROWS,
+    Size,
+)
 
 TAKEN = 300
 HEAD = 100
+UPDATES = 10
 POINT = "a = 77 OR b = 777"
 
 
@@ -94,9 +101,9 @@ def _compact(work: Workplace) -> int:
     return int(work.open_target().optimize.compact_files().fragments_removed)
 
 
-def _upsert(work: Workplace) -> None:
+def _upsert(work: Workplace, rows: int | None = None) -> None:
     merge = work.open_target().merge_insert("id").when_matched_update_all()
-    merge.when_not_matched_insert_all().execute(work.source)
+    merge.when_not_matched_insert_all().execute(work.source.slice(0, rows))
 
 
 def _delete(work: Workplace) -> None:
@@ -115,6 +122,21 @@ def _write(work: Workplace) -> None:
 
 def _append(work: Workplace) -> None:
     work.engine.write_dataset(work.source, str(work.target), mode="append")
+
+
+def _tag(work: Workplace) -> None:
+    work.open_target().tags.create("new", 1)
+
+
+def _branch(work: Workplace) -> None:
+    work.open_target().create_branch("new")
+
+
+def _update(work: Workplace) -> None:
+    """Change few rows of every fragment several times: deletions, fragments and manifest grow."""
+    dataset = work.open_target()
+    for number in range(UPDATES):
+        dataset.update({"b": "b + 1"}, where=f"id % 100 = {number}")
 
 
 OPENING = """
@@ -243,6 +265,49 @@ OPERATIONS = (
         source="small.arrow",
     ),
     Operation(
+        "upsert-few",
+        lambda size: f"upsert 10 rows of {size.documents:,} documents",
+        1.2,
+        lambda work: _upsert(work, 10),
+        copied="documents",
+        source="upserted.arrow",
+    ),
+    Operation(
+        "update-tiny",
+        lambda size: f"{UPDATES} updates of {size.tiny_fragments} fragments of {TINY_ROWS} rows",
+        1.0,
+        _update,
+        copied="tiny",
+    ),
+    Operation(
+        "tag",
+        lambda size: f"open, create a tag among {size.tags:,}",
+        1.0,
+        _tag,
+        copied="tags",
+    ),
+    Operation(
+        "list-tags",
+        lambda size: f"open, list {size.tags:,} tags",
+        1.0,
+        lambda work: len(work.open("tags").tags.list()),
+        "tags",
+    ),
+    Operation(
+        "branch",
+        lambda size: f"open, create a branch among {size.branches:,}",
+        1.0,
+        _branch,
+        copied="branches",
+    ),
+    Operation(
+        "list-branches",
+        lambda size: f"open, list {size.branches:,} branches",
+        1.0,
+        lambda work: len(work.open("branches").branches.list()),
+        "branches",
+    ),
+    Operation(
         "write-documents",
         lambda size: f"write {size.documents:,} documents",
         1.2,
@@ -301,6 +366,27 @@ GROWTH = (
             f"columns-{count}",
         )
         for count in GROWTH_COLUMNS
+    ),
+    *(
+        Operation(
+            f"versions-{count}",
+            _fixed(f"open, list {count:,} versions"),
+            None,
+            lambda work, name=f"versions-{count}": len(work.open(name).versions()),
+            f"versions-{count}",
+        )
+        for count in GROWTH_VERSIONS
+    ),
+    *(
+        Operation(
+            f"append-{count}",
+            _fixed(f"append 10 rows to {count:,} versions"),
+            None,
+            _append,
+            copied=f"versions-{count}",
+            source="small.arrow",
+        )
+        for count in GROWTH_VERSIONS
     ),
 )
 BY_KEY = {operation.key: operation for operation in (*OPERATIONS, *GROWTH)}

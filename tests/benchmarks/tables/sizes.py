@@ -27,6 +27,8 @@ class Size:
     column_rows: int
     nested: int
     single_rows: int  # fragments of one row
+    tags: int
+    branches: int
     processes: int  # of each engine, one after the other
     shared_processes: bool  # the same ones for all operations: a start takes longer than most rows
     seconds: float  # of warm calls in each pair of processes
@@ -56,6 +58,8 @@ SIZES = {
         column_rows=20_000,
         nested=200_000,
         single_rows=1000,
+        tags=1000,
+        branches=200,
         processes=2,
         shared_processes=False,
         seconds=2.0,
@@ -72,6 +76,8 @@ SIZES = {
         column_rows=2_000,
         nested=20_000,
         single_rows=200,
+        tags=200,
+        branches=40,
         processes=1,
         shared_processes=True,
         seconds=0.3,
@@ -79,6 +85,7 @@ SIZES = {
         most_rounds=20,
     ),
 }
-# What the cost per fragment and per column is measured with.
+# What the cost per fragment, per column and per version is measured with.
 GROWTH_FRAGMENTS = (10, 100, 1000, 10_000)
 GROWTH_COLUMNS = (10, 100, 500, 2000)
+GROWTH_VERSIONS = (10, 100, 1000, 5000)

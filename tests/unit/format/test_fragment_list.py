@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
+from lance_nb.format import fragment_list
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import Manifest, WriterVersion, parse_manifest
@@ -152,6 +153,21 @@ def test_fragments_are_found_replaced_and_removed_by_id() -> None:
     assert changed.counts().physical_rows.tolist() == [50, 100]
     assert changed.counts().num_deleted_rows.tolist() == [5, 0]
     assert [one.id for one in fragments] == [4, 7, 9]
+
+
+def test_what_is_decoded_stays_so_in_lists_that_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    fragments = FragmentList([fragment(number, 10).to_bytes() for number in range(4)])
+    decoded = list(fragments)
+    longer = fragments.appended([fragment(4, 10)])
+    changed = fragments.replaced({1: fragment(1, 7)})
+    shorter = fragments.replaced({1: None})
+    assert list(longer) == [*decoded, fragment(4, 10)]
+    assert list(changed) == [decoded[0], fragment(1, 7), *decoded[2:]]
+    assert list(shorter) == [decoded[0], *decoded[2:]]
+    assert longer[0] is changed[0] is decoded[0]
+    assert list(fragments) == decoded
+    monkeypatch.setattr(fragment_list, "_CARRIED_MAX", 3)
+    assert fragments.appended([])[0] is not decoded[0]
 
 
 def test_replaced_fragments_are_checked_like_others() -> None:

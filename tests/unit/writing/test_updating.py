@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -11,6 +13,8 @@ from lance_nb.errors import (
     NotSupportedError,
     PredicateError,
 )
+from lance_nb.storage.local import LocalStore
+from lance_nb.table import filtered_scan
 from lance_nb.writing import updating
 
 
@@ -249,3 +253,24 @@ def test_a_failing_update_of_columns_leaves_no_file(uri, files):
     with pytest.raises(PredicateError):
         made.update({"id": "CAST(s AS BIGINT)"}, mode="columns")
     assert files() == before
+
+
+def test_each_fragment_is_read_once_and_no_deletion_file_that_was_just_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    data = pa.table({"id": range(40), "name": [str(number) for number in range(40)]})
+    dataset = lance_nb.write_dataset(data, tmp_path / "t.lance", max_rows_per_file=10)
+    dataset.update({"name": "name || '!'"}, where="id % 10 = 3")
+    reads: list[str] = []
+    read, read_rows = LocalStore.read, filtered_scan.read_rows
+    monkeypatch.setattr(
+        LocalStore, "read", lambda store, path: (reads.append(path), read(store, path))[1]
+    )
+    monkeypatch.setattr(
+        filtered_scan, "read_rows", lambda *args: (reads.append("rows"), read_rows(*args))[1]
+    )
+    dataset.update({"name": "name || '?'"}, where="id % 10 = 4")
+    assert reads.count("rows") == 4
+    assert not [path for path in reads if path.startswith("_deletions/")]
+    names = lance_nb.dataset(dataset.uri).to_table().sort_by("id")["name"].to_pylist()
+    assert names[33:35] == ["33!", "34?"]
