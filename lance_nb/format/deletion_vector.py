@@ -55,9 +55,11 @@ class DeletionVector:
         self._offsets = offsets
 
     @classmethod
-    def of(cls, offsets: Iterable[int]) -> DeletionVector:
+    def of(cls, offsets: Iterable[int] | npt.NDArray[np.integer]) -> DeletionVector:
         """Build from offsets in any order."""
-        ascending = np.sort(np.fromiter(offsets, np.uint32))  # np.unique imports numpy.ma: 10 ms
+        if not isinstance(offsets, np.ndarray):
+            offsets = np.fromiter(offsets, np.uint32)
+        ascending = np.sort(offsets.astype(np.uint32))  # np.unique imports numpy.ma: 10 ms
         return cls(None, ascending[np.diff(ascending, prepend=ascending[:1] + 1) != 0])
 
     @classmethod
@@ -102,7 +104,9 @@ class DeletionVector:
     __hash__ = None  # type: ignore[assignment]
 
     def __or__(self, other: DeletionVector) -> DeletionVector:
-        return DeletionVector(self.bitmap | other.bitmap)
+        if self._offsets is None or other._offsets is None:
+            return DeletionVector(self.bitmap | other.bitmap)
+        return DeletionVector.of(np.concatenate((self._offsets, other._offsets)))
 
     def __repr__(self) -> str:
         return f"DeletionVector({len(self)} rows)"

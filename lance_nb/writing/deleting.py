@@ -96,9 +96,7 @@ def _rows_by_fragment(snapshot: Snapshot, choice: RowChoice) -> Iterator[tuple[F
 
 def deletion_of(snapshot: Snapshot, fragment: Fragment, offsets: Ints) -> FragmentDeletion:
     """Return what a fragment loses when live rows of it are deleted, by their physical offset."""
-    mask = np.zeros(confirmed_rows(snapshot, fragment), np.bool_)
-    mask[offsets] = True
-    rows = DeletionVector.from_mask(mask)
+    rows = DeletionVector.of(offsets)
     deleted = _deleted(snapshot, fragment)
     return FragmentDeletion(fragment, rows, rows if deleted is None else rows | deleted)
 

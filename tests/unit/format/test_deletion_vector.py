@@ -85,6 +85,18 @@ def test_run_containers_are_read():
     assert len(DeletionVector.from_bytes(data, BITMAP, physical_rows=70_000)) == 69_900
 
 
+@given(st.lists(st.tuples(st.lists(st.integers(0, 99)), st.booleans()), min_size=2, max_size=2))
+def test_vectors_of_any_form_are_joined(parts: list[tuple[list[int], bool]]):
+    rows = sorted({row for offsets, _ in parts for row in offsets})
+    left, right = (
+        DeletionVector(BitMap(offsets)) if is_bitmap else DeletionVector.of(np.array(offsets, int))
+        for offsets, is_bitmap in parts
+    )
+    joined = left | right
+    assert joined.offsets().tolist() == rows
+    assert joined.to_bytes(ARROW) == DeletionVector.of(rows).to_bytes(ARROW)
+
+
 def test_vectors_are_joined_and_pickled():
     joined = DeletionVector.of([1, 2]) | DeletionVector.of([2, 3])
     assert joined == DeletionVector.of([1, 2, 3])
