@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tests.benchmarks.stored import write_once
-from tests.benchmarks.tables.sizes import SIZES, TINY_ROWS, Size
+from tests.benchmarks.tables.sizes import MANY_COLUMNS_ROWS, SIZES, TINY_ROWS, Size
 
 SEED = 1
 WORDS = pa.array([f"w{chr(97 + at % 26)}{at}" for at in range(3000)])
@@ -164,6 +164,10 @@ WRITERS: dict[str, Writer] = {
     "upserted.arrow": lambda size, path: _arrow_file(upserted(size), path),
     "wide": lambda size, path: lance.write_dataset(wide(size.columns, size.column_rows), path),
     "wide.arrow": lambda size, path: _arrow_file(wide(size.columns, size.column_rows), path),
+    "many-columns.arrow": lambda size, path: _arrow_file(
+        wide(size.many_columns, MANY_COLUMNS_ROWS), path
+    ),
+    "nested.arrow": lambda size, path: _arrow_file(nested(size), path),
     "nested": lambda size, path: lance.write_dataset(nested(size), path),
     "singles": lambda size, path: _one_commit(path, size.single_rows, 1),
     "tags": lambda size, path: _tags(path, size.tags),
@@ -178,6 +182,9 @@ def _writer(name: str) -> Writer:
     kind, _, count = name.partition("-")
     if kind == "fragments":
         return lambda _, path: _one_commit(path, int(count), 10)
+    if kind == "written":
+        table = wide(int(count.removesuffix(".arrow")), MANY_COLUMNS_ROWS)
+        return lambda _, path: _arrow_file(table, path)
     if kind == "columns":
         return lambda _, path: lance.write_dataset(wide(int(count), 1000), path)
     if kind == "versions":

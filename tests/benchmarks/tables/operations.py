@@ -18,6 +18,8 @@ from tests.benchmarks.tables.sizes import (
     GROWTH_COLUMNS,
     GROWTH_FRAGMENTS,
     GROWTH_VERSIONS,
+    GROWTH_WRITTEN_COLUMNS,
+    MANY_COLUMNS_ROWS,
     TINY_ROWS,
     Size,
 )
@@ -234,6 +236,22 @@ OPERATIONS = (
         copied="",
         source="wide.arrow",
     ),
+    Operation(
+        "write-columns",
+        lambda size: f"write {size.many_columns:,} columns of {MANY_COLUMNS_ROWS} rows",
+        1.0,
+        _write,
+        copied="",
+        source="many-columns.arrow",
+    ),
+    Operation(
+        "write-nested",
+        lambda size: f"write nested structs of lists, {size.nested:,} rows",
+        1.2,
+        _write,
+        copied="",
+        source="nested.arrow",
+    ),
     Operation("take", _fixed(f"open, take {TAKEN} whole rows"), 1.5, _take, "rows"),
     Operation(
         "head",
@@ -387,6 +405,17 @@ GROWTH = (
             source="small.arrow",
         )
         for count in GROWTH_VERSIONS
+    ),
+    *(
+        Operation(
+            f"write-columns-{count}",
+            _fixed(f"write {count:,} columns of {MANY_COLUMNS_ROWS} rows"),
+            None,
+            _write,
+            copied="",
+            source=f"written-{count}.arrow",
+        )
+        for count in GROWTH_WRITTEN_COLUMNS
     ),
 )
 BY_KEY = {operation.key: operation for operation in (*OPERATIONS, *GROWTH)}

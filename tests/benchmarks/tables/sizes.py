@@ -25,6 +25,7 @@ class Size:
     documents: int
     columns: int
     column_rows: int
+    many_columns: int  # of MANY_COLUMNS_ROWS rows
     nested: int
     single_rows: int  # fragments of one row
     tags: int
@@ -47,6 +48,7 @@ class Size:
 
 
 TINY_ROWS = 20
+MANY_COLUMNS_ROWS = 50
 SIZES = {
     "full": Size(
         name="full",
@@ -56,6 +58,7 @@ SIZES = {
         documents=300_000,
         columns=500,
         column_rows=20_000,
+        many_columns=3000,
         nested=200_000,
         single_rows=1000,
         tags=1000,
@@ -74,6 +77,7 @@ SIZES = {
         documents=30_000,
         columns=100,
         column_rows=2_000,
+        many_columns=500,
         nested=20_000,
         single_rows=200,
         tags=200,
@@ -89,3 +93,4 @@ SIZES = {
 GROWTH_FRAGMENTS = (10, 100, 1000, 10_000)
 GROWTH_COLUMNS = (10, 100, 500, 2000)
 GROWTH_VERSIONS = (10, 100, 1000, 5000)
+GROWTH_WRITTEN_COLUMNS = (10, 100, 1000, 3000, 10_000)
