@@ -48,12 +48,12 @@ from lance_nb.merging.merge_base import (
     Base,
     Ends,
     History,
-    Merges,
     Repository,
     Shared,
     Side,
     Step,
     base_of,
+    branch_merges,
     fork_of,
     load_line,
     marked_steps,
@@ -109,7 +109,7 @@ def divergence(
         _known_steps(repository, steps_from(repository, side, fork), *end)
         for side, end in zip(lines, (source, target), strict=True)
     )
-    merges = Merges.of(records_of(mine)), Merges.of(records_of(theirs))
+    merges = branch_merges(records_of(mine)), branch_merges(records_of(theirs))
     base = base_of(*lines, merges)
     steps = (
         own_steps((mine, theirs), lines, base, holds_base=base.in_source),

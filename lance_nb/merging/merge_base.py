@@ -283,22 +283,17 @@ def fork_of(source: Ancestry, target: Ancestry) -> Line:
     raise InvalidInputError("these branches have no common ancestor")
 
 
-@dataclass(frozen=True, slots=True)
-class Merges:
-    """Merges in the history of one side: (version that the merge made, its record)."""
+Merges = tuple[tuple[int, MergeRecord], ...]
+"""Merges in the history of one side: (version that the merge made, its record)."""
 
-    records: tuple[tuple[int, MergeRecord], ...]
 
-    @classmethod
-    def of(cls, records: Iterable[tuple[int, MergeRecord | None]]) -> Merges:
-        """Keep the merges of branches: picked and reverted changes move no base."""
-        return cls(
-            tuple(
-                (version, record)
-                for version, record in records
-                if record is not None and record.kind == MERGE
-            )
-        )
+def branch_merges(records: Iterable[tuple[int, MergeRecord | None]]) -> Merges:
+    """Return the merges of branches: picked and reverted changes move no base."""
+    return tuple(
+        (version, record)
+        for version, record in records
+        if record is not None and record.kind == MERGE
+    )
 
 
 def base_of(source: Ancestry, target: Ancestry, merges: tuple[Merges, Merges]) -> Base:
@@ -324,7 +319,7 @@ def _latest(side: Ancestry, merges: Merges, fork: Line) -> tuple[int, Line] | No
     best: tuple[int, int] | None = None
     latest: tuple[int, Line] | None = None
     depth_of_fork = next(depth for depth, line in enumerate(side) if line.identity == fork.identity)
-    for made_at, record in merges.records:
+    for made_at, record in merges:
         for depth, line in enumerate(side[: depth_of_fork + 1]):
             if line.identity != record.source_id or line.is_gone:
                 continue

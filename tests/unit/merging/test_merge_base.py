@@ -18,6 +18,7 @@ from lance_nb.merging.merge_base import (
     Side,
     Step,
     base_of,
+    branch_merges,
     fork_of,
     load_line,
     own_steps,
@@ -43,7 +44,7 @@ def _merge(source: str, version: int, kind: str = "merge") -> MergeRecord:
 
 def _base(source: tuple[str | None, int], target: tuple[str | None, int], *merges: Merges) -> Base:
     lines = ancestry(NESTED, *source), ancestry(NESTED, *target)
-    found = (*merges, Merges(()), Merges(()))
+    found = (*merges, (), ())
     return base_of(*lines, (found[0], found[1]))
 
 
@@ -85,24 +86,22 @@ def test_unknown_branches_and_circles_are_refused() -> None:
 
 
 def test_the_base_is_the_last_merge() -> None:
-    into_main = Merges.of([(5, _merge("d", 4)), (6, _merge("d", 6)), (7, None)])
+    into_main = branch_merges([(5, _merge("d", 4)), (6, _merge("d", 6)), (7, None)])
 
     assert _base(("dev", 8), (None, 9)).line == Line("main", None, 3)
-    assert _base(("dev", 8), (None, 9), Merges(()), into_main) == Base(
-        Line("d", "dev", 6), in_target=False
-    )
+    assert _base(("dev", 8), (None, 9), (), into_main) == Base(Line("d", "dev", 6), in_target=False)
 
 
 def test_a_branch_comes_along_with_its_child_as_far_as_the_child_holds_it() -> None:
-    into_main = Merges.of([(6, _merge("d", 8))])
+    into_main = branch_merges([(6, _merge("d", 8))])
 
-    assert _base(("exp", 9), (None, 9), Merges(()), into_main).line == Line("d", "dev", 5)
+    assert _base(("exp", 9), (None, 9), (), into_main).line == Line("d", "dev", 5)
 
 
 def test_merges_both_ways_start_from_the_later_one() -> None:
-    into_main = Merges.of([(5, _merge("d", 6))])
-    afterwards = Merges.of([(8, _merge("main", 5))])
-    before = Merges.of([(5, _merge("main", 4))])
+    into_main = branch_merges([(5, _merge("d", 6))])
+    afterwards = branch_merges([(8, _merge("main", 5))])
+    before = branch_merges([(5, _merge("main", 4))])
 
     assert _base(("dev", 9), (None, 9), afterwards, into_main) == Base(
         Line("main", None, 5), in_source=False
@@ -111,9 +110,9 @@ def test_merges_both_ways_start_from_the_later_one() -> None:
 
 
 def test_picked_changes_move_no_base() -> None:
-    picked = Merges.of([(5, _merge("d", 6, "cherry-pick"))])
+    picked = branch_merges([(5, _merge("d", 6, "cherry-pick"))])
 
-    assert _base(("dev", 9), (None, 9), Merges(()), picked).line == Line("main", None, 3)
+    assert _base(("dev", 9), (None, 9), (), picked).line == Line("main", None, 3)
 
 
 BRANCHES = {"dev": Branch(None, 3, ((3, "d"),)), "exp": Branch("dev", 5, ((3, "d"), (5, "e")))}
@@ -305,9 +304,9 @@ def test_what_a_merge_brought_from_beyond_a_fork_is_not_on_the_line() -> None:
 
 
 def test_a_record_of_the_fork_itself_moves_no_base() -> None:
-    merged = Merges(((8, _merge("main", 3)),))
+    merged = ((8, _merge("main", 3)),)
 
-    base = _base((None, 9), ("dev", 9), Merges(()), merged)
+    base = _base((None, 9), ("dev", 9), (), merged)
 
     assert base == Base(Line("main", None, 3))
     assert (base.in_source, base.in_target) == (True, True)
