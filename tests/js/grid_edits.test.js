@@ -148,6 +148,23 @@ test("a value is typed, refused with its reason, and set", async () => {
   assert.equal(el.querySelectorAll(".lnb-edit-cell").length, 0);
 });
 
+test("true, false and null are chosen from a list", async () => {
+  const { el, answer } = await editing();
+  await answer("edit.cell", {
+    editor: "bool",
+    text: "true",
+    null: false,
+    nullable: true,
+    name: "b",
+    type: "bool",
+  });
+  const box = el.querySelector("textarea.lnb-edit-box");
+  const choices = el.querySelector(".lnb-edit-cell select");
+  assert.deepEqual([box.hidden, choices.hidden], [true, false]);
+  const names = [...choices.querySelectorAll("option")].map((option) => option.value);
+  assert.deepEqual(names, ["true", "false", "null"]);
+});
+
 test("keys of a spreadsheet act on the cell or the range", async () => {
   const { ctx, el, grid, answer } = await editing();
   send(el.querySelector("textarea.lnb-edit-box"), "keydown", { key: "Escape" });

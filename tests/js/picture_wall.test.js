@@ -189,6 +189,23 @@ test("the wall shows the rows of the grid", async () => {
   assert.equal(el.querySelector('[aria-label="by"]').parentElement.hidden, true);
 });
 
+test("Ctrl and the wheel change the size of the pictures", async () => {
+  const { el } = await mounted();
+  const size = () => Number(el.querySelector('[aria-label="size of the pictures"]').value);
+  const before = size();
+  const turn = (options) => {
+    const event = Object.assign(new Event("wheel", { bubbles: true, cancelable: true }), options);
+    el.querySelector(".lnb-wall-scroll").dispatchEvent(event);
+  };
+  turn({ ctrlKey: false, deltaY: -1 });
+  assert.equal(size(), before);
+  turn({ ctrlKey: true, deltaY: -1 });
+  assert.ok(size() > before);
+  turn({ ctrlKey: true, deltaY: 1 });
+  turn({ ctrlKey: true, deltaY: 1 });
+  assert.ok(size() < before);
+});
+
 test("a list is found by a job, and all groups but the first rows can be staged", async () => {
   const { kernel, choose, status, el, context } = await mounted();
   await choose("show", "duplicates");
