@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
+
 
 def cast_array(values: Any, kind: pa.DataType, safe: bool = True) -> Any:
     """Return an array, chunked array or scalar cast to a type.
@@ -26,7 +28,7 @@ def cast_array(values: Any, kind: pa.DataType, safe: bool = True) -> Any:
         return cast_array(pa.repeat(values, 1), kind, safe)[0]
     if values.type != kind and _extension_name(values.type) == _extension_name(kind) is not None:
         values = _storage(values)  # Arrow refuses such casts
-    return with_items(values, kind).cast(kind, safe=safe)
+    return pc.cast(with_items(values, kind), kind, safe=safe)
 
 
 def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -37,10 +39,12 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """
     if table.schema.names != schema.names:
         return table.cast(schema)  # an error of Arrow's
-    columns = [
-        with_items(column, field.type) for column, field in zip(table.columns, schema, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=table.schema).cast(schema)
+    columns = []
+    for column, field in zip(table.columns, schema, strict=True):
+        if column.null_count and not field.nullable:
+            raise ValueError(f"column {field.name!r} has null values, and its new type allows none")
+        columns.append(cast_array(column, field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def with_items(values: Any, kind: pa.DataType) -> Any:
@@ -88,7 +92,7 @@ def _array_with_items(array: pa.Array) -> pa.Array:
         return pa.ExtensionArray.from_storage(kind, _array_with_items(array.storage))
     if isinstance(kind, pa.StructType):
         parts = [_array_with_items(array.field(place)) for place in range(kind.num_fields)]
-        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.is_null(array))
     items = array.values
     if isinstance(kind, _LISTS) and len(array) and not len(items):
         items = pa.nulls(1, items.type)

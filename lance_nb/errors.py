@@ -53,6 +53,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from lance_nb import arrow_compute as pc
 from lance_nb.shown_text import visible_lines, without_url_secrets
 
 TEXT_CHARS_MAX = 1200
@@ -302,8 +303,6 @@ def describe_order(values: Any, *, repeats: bool = False) -> str:
     if not len(values):
         return "no value"
     if hasattr(values, "to_string"):
-        import pyarrow.compute as pc
-
         descends = (pc.less if repeats else pc.less_equal)(values[1:], values[:-1])
         positions = pc.indices_nonzero(descends)
         index = positions[0].as_py() + 1 if len(positions) else 0

@@ -33,6 +33,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import InvalidInputError, LanceError, StorageError
 
 # Some spreadsheets take the wide forms of = + - @ for the same.
@@ -113,8 +114,6 @@ def without_formulas(column: pa.Array) -> pa.Array:
 
     Columns of other types are returned as they are.
     """
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_dictionary(kind):
         values = without_formulas(column.dictionary)

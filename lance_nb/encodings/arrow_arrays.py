@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.arrow_parts import without_null_items
 from lance_nb.encodings.base import (
     AllNull,
@@ -102,7 +103,7 @@ def _take(values: pa.Array, positions: np.ndarray, validity: Mask | None) -> pa.
         _check_offsets(values, positions, validity)
     kind = pa.int64() if positions.dtype.itemsize == 8 else pa.int32()
     buffers = [validity_buffer(validity), pa.py_buffer(positions)]
-    return values.take(pa.Array.from_buffers(kind, positions.size, buffers))
+    return pc.take(values, pa.Array.from_buffers(kind, positions.size, buffers))
 
 
 def _check_offsets(values: pa.Array, positions: np.ndarray, validity: Mask | None) -> None:
@@ -130,8 +131,8 @@ def to_dictionary(
         indices = pa.Array.from_buffers(type_.index_type, block.num_values, buffers)
         value = to_arrow(block.value, type_.value_type)
         return pa.DictionaryArray.from_arrays(indices, value, ordered=type_.ordered, safe=False)
-    encoded = to_arrow(block, type_.value_type, validity).dictionary_encode()
-    return encoded if encoded.type == type_ else encoded.cast(type_)
+    encoded = pc.dictionary_encode(to_arrow(block, type_.value_type, validity))
+    return encoded if encoded.type == type_ else pc.cast(encoded, type_)
 
 
 def _from_fixed_width(block: FixedWidth, type_: pa.DataType, validity: Mask | None) -> pa.Array:
@@ -283,7 +284,7 @@ def from_arrow(leaf: pa.Array) -> DataBlock:
 
 def _without_views(leaf: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
-        return leaf.cast(type_)
+        return pc.cast(leaf, type_)
     except pa.ArrowInvalid as error:
         raise NotSupportedError(
             f"{len(leaf)} values of type {leaf.type} hold more than the 2 GiB of a {type_} page"

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.base import Bytes, Ints
 from lance_nb.errors import NotSupportedError
 
@@ -83,7 +84,7 @@ def without_null_items(array: pa.DictionaryArray) -> pa.DictionaryArray:
     if array.null_count:
         is_null |= np.asarray(array.indices.is_null())
     indices = pa.array(place[keys], array.type.index_type, mask=is_null)
-    items = array.dictionary.drop_null()
+    items = pc.drop_null(array.dictionary)
     return pa.DictionaryArray.from_arrays(indices, items, ordered=array.type.ordered)
 
 
@@ -97,7 +98,7 @@ def without_nested_null_items(array: pa.Array) -> pa.Array:
         return without_null_items(array)
     if not _holds_dictionary(type_):
         return array
-    mask = array.is_null() if array.null_count else None
+    mask = pc.is_null(array) if array.null_count else None
     if pa.types.is_struct(type_):
         children = [without_nested_null_items(array.field(k)) for k in range(type_.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
@@ -122,16 +123,16 @@ def with_used_items(array: pa.Array) -> pa.Array:
     """
     type_ = array.type
     if pa.types.is_dictionary(type_):
-        is_null = array.is_null() if array.null_count else None
+        is_null = pc.is_null(array) if array.null_count else None
         keys = np.asarray(array.indices.fill_null(0)).astype(np.int64)
         used = np.unique(keys if is_null is None else keys[~np.asarray(is_null)])
         place = np.minimum(np.searchsorted(used, keys), max(used.size - 1, 0))
         indices = pa.array(place, type_.index_type, mask=is_null and np.asarray(is_null))
-        items = array.dictionary.take(pa.array(used))
+        items = pc.take(array.dictionary, pa.array(used))
         return pa.DictionaryArray.from_arrays(indices, items, ordered=type_.ordered)
     if not _holds_dictionary(type_):
         return array
-    mask = array.is_null() if array.null_count else None
+    mask = pc.is_null(array) if array.null_count else None
     if pa.types.is_struct(type_):
         children = [with_used_items(array.field(k)) for k in range(type_.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
@@ -188,7 +189,7 @@ def taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
     those of the rows are not.
     """
     try:
-        return column.take(rows)
+        return pc.take(column, rows)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         if column.num_chunks < 2 or not _holds_dictionary(column.type):
             raise
@@ -198,7 +199,7 @@ def taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
     ends = np.cumsum([len(chunk) for chunk in column.chunks])
     edges = [0, *np.searchsorted(used, ends).tolist()]
     parts = [
-        chunk.take(pa.array(used[start:stop] - (end - len(chunk))))
+        pc.take(chunk, pa.array(used[start:stop] - (end - len(chunk))))
         for chunk, end, (start, stop) in zip(column.chunks, ends, pairwise(edges), strict=True)
     ]
     joined = concatenated([part for part in parts if len(part)] or parts[:1])
@@ -208,7 +209,7 @@ def taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
 def taken_rows(table: pa.Table, rows: pa.Array) -> pa.Table:
     """Return rows of a table as ``taken`` returns values of a column."""
     try:
-        return table.take(rows)
+        return pc.take(table, rows)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         columns = [taken(column, rows) for column in table.columns]
         return pa.Table.from_arrays(columns, schema=table.schema)

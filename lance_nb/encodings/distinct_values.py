@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import DataBlock, Dictionary, FixedWidth, Ints, VariableWidth
 from lance_nb.encodings.encoding_options import EncodingOptions
@@ -140,7 +141,7 @@ def _number_by_arrow(
     values = _as_array(block)
     if starts is not None:
         values = pa.concat_arrays([values.slice(start, _SAMPLE_RUN) for start in starts.tolist()])
-    encoded = values.dictionary_encode()
+    encoded = pc.dictionary_encode(values)
     if len(encoded.dictionary) > most:
         return None
     count = len(values)

@@ -33,6 +33,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.base import corrupt
 from lance_nb.errors import InvalidInputError, NotSupportedError
 
@@ -50,9 +51,9 @@ def texts(documents: pa.LargeBinaryArray) -> pa.LargeStringArray:
 
     Raises CorruptFileError, NotSupportedError.
     """
-    distinct = documents.dictionary_encode()
+    distinct = pc.dictionary_encode(documents)
     distinct_texts = [to_text(memoryview(document)) for document in distinct.dictionary.to_pylist()]
-    return pa.array(distinct_texts, pa.large_string()).take(distinct.indices)
+    return pc.take(pa.array(distinct_texts, pa.large_string()), distinct.indices)
 
 
 def to_text(document: memoryview) -> str:

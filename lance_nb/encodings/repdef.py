@@ -41,6 +41,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb._pb import encodings21
 from lance_nb.encodings.arrow_parts import Mask, fixed_size_items, list_ranges, nulls_of
 from lance_nb.encodings.base import AnyLevels, DecodedPage, Ints, Levels, corrupt
@@ -541,7 +542,7 @@ def used_items(items: pa.Array, starts: Ints, counts: Ints) -> pa.Array:
     used = np.flatnonzero(counts)
     if not used.size:
         return items.slice(0, 0)
-    return items.take(pa.array(ragged_indices(starts[used], counts[used])))
+    return pc.take(items, pa.array(ragged_indices(starts[used], counts[used])))
 
 
 # --- closing a page -----------------------------------------------------------------------------

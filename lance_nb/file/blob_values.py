@@ -22,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.arrow_parts import list_ranges, nulls_of
 from lance_nb.encodings.base import Bytes, Ints
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
@@ -44,7 +45,7 @@ def fit_blobs(array: pa.Array, path: str) -> pa.Array:
     if kind == BLOB_VALUES:
         return array
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        fields = {"data": array.cast(pa.large_binary())}
+        fields = {"data": pc.cast(array, pa.large_binary())}
     elif pa.types.is_struct(kind):
         names = [kind.field(index).name for index in range(kind.num_fields)]
         fields = {name: array.field(index) for index, name in enumerate(names)}
@@ -113,7 +114,7 @@ class Payloads:
         is_copied = np.asarray(objects.is_valid())
         numbers[~is_copied] = IN_MEMORY
         if is_copied.any():
-            position, size = (values.field(name).fill_null(0) for name in ("position", "size"))
+            position, size = (pc.fill_null(values.field(name), 0) for name in ("position", "size"))
             starts = np.where(is_copied, position.to_numpy().astype(np.int64), starts)
             sizes = np.where(is_copied, size.to_numpy().astype(np.int64), sizes)
         nulls = nulls_of(values)

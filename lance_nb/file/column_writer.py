@@ -21,6 +21,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.arrow_parts import concatenated
 from lance_nb.encodings.compress_base import PageLevels
 from lance_nb.encodings.encoding_options import PREFIX, EncodingOptions
@@ -269,6 +270,6 @@ def without_surplus(array: pa.DictionaryArray) -> pa.DictionaryArray:
     """Leave out what a few rows do not use of a large dictionary: every page stores its own."""
     if len(array.dictionary) <= max(2 * len(array), _DICTIONARY_VALUES):
         return array
-    encoded = array.dictionary_decode().dictionary_encode()
-    indices = encoded.indices.cast(array.type.index_type)
+    encoded = pc.dictionary_encode(array.dictionary_decode())
+    indices = pc.cast(encoded.indices, array.type.index_type)
     return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)

@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings import jsonb
 from lance_nb.encodings.arrow_arrays import to_arrow, to_dictionary, validity_buffer
 from lance_nb.encodings.arrow_parts import Mask, concatenated, fixed_size_items, without_null_items
@@ -214,7 +215,7 @@ def _chosen_fields(
         stored = values.field(place)
         parts = written[place].children
         children.append(_chosen_fields(stored, parts, child.children, field.type))
-    mask = None if not values.null_count else values.is_null()
+    mask = None if not values.null_count else pc.is_null(values)
     return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
 
 
@@ -234,7 +235,7 @@ def shown(stored: pa.Array, field: Field, type_: pa.DataType) -> pa.Array:
         return pa.ExtensionArray.from_storage(type_, values)
     if pa.types.is_fixed_size_list(type_):
         items = shown(fixed_size_items(stored), field, type_.value_type)
-        mask = None if not stored.null_count else stored.is_null()
+        mask = None if not stored.null_count else pc.is_null(stored)
         return pa.FixedSizeListArray.from_arrays(items, type=type_, mask=mask)
     if not pa.types.is_struct(type_) or len(field.children) != type_.num_fields:
         raise CorruptFileError("", None, f"values of type {type_}", str(stored.type))
@@ -242,13 +243,13 @@ def shown(stored: pa.Array, field: Field, type_: pa.DataType) -> pa.Array:
         shown(stored.field(position), child, type_.field(position).type)
         for position, child in enumerate(field.children)
     ]
-    mask = None if not stored.null_count else stored.is_null()
+    mask = None if not stored.null_count else pc.is_null(stored)
     return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
 
 
 def _json_texts(documents: pa.Array, type_: pa.DataType) -> pa.Array:
     try:
-        return jsonb.texts(documents).cast(type_)
+        return pc.cast(jsonb.texts(documents), type_)
     except pa.ArrowInvalid as exc:  # the offsets of one array have 32 bits
         raise NotSupportedError(
             f"the JSON texts of {len(documents)} rows take more than the 2 GiB of one Arrow array; "
@@ -387,7 +388,7 @@ def _null_outside(values: pa.Array, own: Mask | None, validity: Mask | None) -> 
     if own is None or own is validity or (validity is not None and np.array_equal(own, validity)):
         return values
     place = np.arange(len(values), dtype=np.int64)
-    return values.take(pa.array(place, mask=~own))
+    return pc.take(values, pa.array(place, mask=~own))
 
 
 def _check_nesting(level: Level, type_: pa.DataType) -> None:

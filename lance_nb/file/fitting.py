@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.arrow_parts import fixed_size_items, list_ranges, nulls_of
 from lance_nb.encodings.jsonb import documents
 from lance_nb.encodings.kernels.ranges import ragged_indices
@@ -165,9 +166,9 @@ def _fit_leaf(array: pa.Array, type_: pa.DataType, path: str) -> pa.Array:
     if pa.types.is_dictionary(type_):
         values = array.dictionary
         if values.type != type_.value_type:
-            values = values.cast(type_.value_type)
+            values = pc.cast(values, type_.value_type)
         return pa.DictionaryArray.from_arrays(array.indices, values, ordered=type_.ordered)
-    return array.cast(type_)
+    return pc.cast(array, type_)
 
 
 def _logical(type_: pa.DataType) -> str:
@@ -204,7 +205,7 @@ def _inside(
     type_ = array.type
     if pa.types.is_struct(type_):
         child = array.field(position)
-        return child if valid is None else child.take(pa.array(valid)), rows
+        return child if valid is None else pc.take(child, pa.array(valid)), rows
     if pa.types.is_fixed_size_list(type_):
         size = type_.list_size
         items = fixed_size_items(array)

@@ -34,6 +34,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import NotSupportedError
 from lance_nb.format.wire import unknown_bytes
@@ -321,11 +322,11 @@ def _bytes_of(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.i
 def _fixed_bytes(values: pa.Array) -> npt.NDArray[np.uint8]:
     """Return one row of bytes per value; 32-bit integers are widened to 64 bits."""
     if pt.is_int32(values.type):
-        values = values.cast(pa.int64())
+        values = pc.cast(values, pa.int64())
     elif pt.is_uint32(values.type):
-        values = values.cast(pa.uint64())
+        values = pc.cast(values, pa.uint64())
     elif pt.is_boolean(values.type):
-        values = values.cast(pa.uint8())
+        values = pc.cast(values, pa.uint8())
     try:
         width = values.type.bit_width // 8
     except ValueError as error:

@@ -16,6 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+
 _MICROSECONDS_END = len("2026-01-02T03:04:05.000000")
 
 
@@ -29,7 +31,7 @@ def to_python(values: pa.Array | pa.ChunkedArray) -> list[Any]:
     try:
         result = values.to_pylist()
     except (ValueError, OverflowError, KeyError):  # KeyError: a time zone, before pyarrow 25
-        result = _nanosecond_texts(values) or values.cast(_stored_type(values.type)).to_pylist()
+        result = _nanosecond_texts(values) or pc.cast(values, _stored_type(values.type)).to_pylist()
     return result
 
 
@@ -39,11 +41,11 @@ def _nanosecond_texts(values: pa.Array | pa.ChunkedArray) -> list[str | None] | 
     if not pt.is_timestamp(kind) or kind.unit != "ns":
         return None
     try:
-        numbers = values.cast(pa.int64()).to_pylist()
+        numbers = pc.cast(values, pa.int64()).to_pylist()
         whole = pa.array(
             [None if number is None else number // 1000 for number in numbers], pa.int64()
         )
-        moments = whole.cast(pa.timestamp("us", kind.tz)).to_pylist()
+        moments = pc.cast(whole, pa.timestamp("us", kind.tz)).to_pylist()
     except (ValueError, OverflowError, KeyError):
         return None
     return [

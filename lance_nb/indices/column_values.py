@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.kernels.memory import from_integers, to_integers
 from lance_nb.errors import NotSupportedError
 from lance_nb.indices.kinds.bitmap import Bitmap
@@ -74,8 +75,6 @@ def count_values(index: ListedIndex, kind: pa.DataType, chosen: U64s | None) -> 
     ``chosen``: the addresses of live rows, ascending, of which only these are counted. Raises
     LanceError.
     """
-    import pyarrow.compute as pc
-
     parts: list[pa.Array] = []
     sizes: list[Ids] = []
     for segment in index.segments:
@@ -87,7 +86,7 @@ def count_values(index: ListedIndex, kind: pa.DataType, chosen: U64s | None) -> 
         sizes.append(segment.counts(reader.sets.read(every), chosen))
     keys, counts = pa.concat_arrays(parts), np.concatenate(sizes)
     if len(parts) > 1:
-        encoded = keys.dictionary_encode(null_encoding="encode")
+        encoded = pc.dictionary_encode(keys, null_encoding="encode")
         keys = encoded.dictionary
         places = to_integers(encoded.indices)
         counts = np.bincount(places, counts, len(keys)).astype(np.int64)
@@ -108,8 +107,6 @@ def range_of(index: ListedIndex, kind: pa.DataType) -> ValueRange | None:
 
     Every live fragment has to be in one segment. Raises LanceError.
     """
-    import pyarrow.compute as pc
-
     sure: list[pa.Array] = []
     unsure: list[pa.Array] = []
     nulls: int | None = 0
@@ -125,14 +122,14 @@ def range_of(index: ListedIndex, kind: pa.DataType) -> ValueRange | None:
         used = whole | partial
         has_nan |= bool(reader.has_nan[used].any())
         for chosen, parts in ((whole, sure), (partial, unsure)):
-            parts += [array.filter(pa.array(chosen)) for array in (reader.low, reader.high)]
+            parts += [pc.filter(array, pa.array(chosen)) for array in (reader.low, reader.high)]
         if reader.zones.nulls is None:
             nulls = None
         elif nulls is not None:
             nulls += segment.present(reader.zones.nulls).size
     certain, possible = (pc.min_max(_numbers(pa.concat_arrays(parts))) for parts in (sure, unsure))
     low, high = (
-        certain[end].cast(kind)
+        pc.cast(certain[end], kind)
         if not possible[end].is_valid
         or (certain[end].is_valid and not is_beyond(possible[end], certain[end]).as_py())
         else None
@@ -161,8 +158,6 @@ def _whole_zones(segment: Segment, reader: ZoneMap) -> tuple[Mask | None, Mask]:
 
 def _numbers(values: pa.Array) -> pa.Array:
     """Return the values without NaN, in a type of which Arrow finds the least."""
-    import pyarrow.compute as pc
-
     if pt.is_duration(values.type):
         return values.view(pa.int64())
     if pt.is_floating(values.type):

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from pyroaring import BitMap
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError, NotSupportedError, describe_order, describe_repeated
 from lance_nb.indices.index_file import BYTES_MAX, IndexFile
@@ -33,8 +34,6 @@ def check_ascending(keys: pa.Array, path: str) -> None:
 
     Fractions are left out, as NaN is at either end, and so is what Arrow does not order.
     """
-    import pyarrow.compute as pc
-
     if pt.is_floating(keys.type) or pt.is_nested(keys.type) or len(keys) < 2:
         return
     compared = keys[1:] if keys.null_count and not keys[0].is_valid else keys

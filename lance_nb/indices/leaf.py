@@ -28,6 +28,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import comparison
 from lance_nb.table.predicate.expression import (
@@ -39,7 +41,6 @@ from lance_nb.table.predicate.expression import (
     first_line,
     one_array,
     paths_of,
-    scalar_of,
 )
 from lance_nb.table.predicate.logic import is_null
 from lance_nb.value_classes import dataclass
@@ -129,7 +130,7 @@ class Leaf:
         except (pa.ArrowException, OverflowError) as error:
             raise PredicateError(first_line(error)) from error
         count = len(values)
-        nulls = comparison.as_mask(answers.is_null(), count)
+        nulls = comparison.as_mask(pc.is_null(answers), count)
         return comparison.as_mask(answers, count), nulls
 
 

@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.indices.row_sets import U64s, sets_64, tree_maps
@@ -102,16 +103,16 @@ def _sorted(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
         values = pa.concat_arrays(values.chunks)
     order = from_integers(order_of(values))
     rows = table.column(1).combine_chunks()
-    return pa.RecordBatch.from_arrays([values.take(order), rows.take(order)], schema=schema)
+    return pa.RecordBatch.from_arrays([pc.take(values, order), pc.take(rows, order)], schema=schema)
 
 
 def order_of(values: pa.Array) -> Order:
     """Return the positions of the values in their order: nulls first, floats in total order."""
     if not values.null_count:
         return _order_of_valid(values)
-    is_null = _mask(values.is_null())
+    is_null = _mask(pc.is_null(values))
     nulls, valid = np.flatnonzero(is_null), np.flatnonzero(~is_null)
-    order = _order_of_valid(values.take(from_integers(valid)))
+    order = _order_of_valid(pc.take(values, from_integers(valid)))
     return np.concatenate([nulls, valid[order]]).astype(np.int64, copy=False)
 
 
@@ -127,8 +128,6 @@ def _order_of_valid(values: pa.Array) -> Order:
 
 
 def _arrow_order(values: pa.Array) -> Order:
-    import pyarrow.compute as pc
-
     order = pc.array_sort_indices(values)
     return np.frombuffer(order.buffers()[1], np.uint64, len(order)).astype(np.int64)
 
@@ -192,7 +191,7 @@ def _order_of_bytes(values: pa.Array) -> Order:
     if tied.size > count // 2:
         return _order_of_repeated(values)
     rows = order[tied]
-    order[tied] = rows[_arrow_order(values.take(from_integers(rows)))]
+    order[tied] = rows[_arrow_order(pc.take(values, from_integers(rows)))]
     return order
 
 
@@ -216,7 +215,7 @@ def _eight_bytes(
 
 def _order_of_repeated(values: pa.Array) -> Order:
     """Sort the different values, then their numbers."""
-    encoded = values.dictionary_encode()
+    encoded = pc.dictionary_encode(values)
     order = _arrow_order(encoded.dictionary)
     ranks = np.empty(order.size, np.int64)
     ranks[order] = np.arange(order.size)
@@ -274,7 +273,7 @@ def grouped_rows(
             if end > begin:
                 lengths = np.diff(starts[first:])
                 sets = np.repeat(np.arange(lengths.size), lengths)
-                keys = values.take(from_integers(starts[first:-1]))
+                keys = pc.take(values, from_integers(starts[first:-1]))
                 yield keys, serialize(*_different(sets, rows[begin:end]), lengths.size)
             key, waiting = values.slice(end, 1), [rows[end:]]
     yield from last()
@@ -301,8 +300,6 @@ def _group_starts(values: pa.Array) -> Order:
         if keys is not None:
             differs = keys[1:] != keys[:-1]
         else:
-            import pyarrow.compute as pc
-
             differs = _mask(pc.not_equal(valid.slice(1), valid.slice(0, len(valid) - 1)))
         starts = np.concatenate([[0], np.flatnonzero(differs) + 1]) + first
     return (np.append(0, starts) if first else starts).astype(np.int64)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.indices.index_file import IndexFile
 from lance_nb.indices.row_sets import (
@@ -122,7 +123,7 @@ class NullRows:
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the null values of a batch of values and rows."""
         if batch.column(0).null_count:
-            null_rows = batch.column(1).filter(batch.column(0).is_null())
+            null_rows = pc.filter(batch.column(1), pc.is_null(batch.column(0)))
             self._parts.append(np.frombuffer(null_rows.buffers()[1], np.uint64, len(null_rows)))
 
     def tree_map(self) -> bytes:

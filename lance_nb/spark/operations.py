@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.functions import write_dataset
@@ -419,8 +420,6 @@ def orphans(target: Destination) -> pa.Table:
 
     Raises DatasetNotFoundError, StorageError.
     """
-    import pyarrow.compute as pc
-
     dataset = _opened(target)
     files = dataset.space().files
     orphan_files = files.filter(pc.equal(files["state"], "orphan")).select(

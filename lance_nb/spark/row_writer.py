@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, NotSupportedError
 from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
@@ -293,8 +294,6 @@ def _check_rows(batch: pa.RecordBatch, condition: Filter) -> None:
 def _values(batch: pa.RecordBatch, path: tuple[str, ...]) -> pa.ChunkedArray:
     values = pa.chunked_array([batch.column(path[0])])
     if len(path) > 1:
-        import pyarrow.compute as pc
-
         values = pc.struct_field(values, list(path[1:]))
     return values
 

@@ -15,6 +15,7 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.arrow_parts import nulls_of
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError, NotSupportedError
@@ -93,7 +94,7 @@ class BlobCopies:
                 f"column {field.name!r} is {field.logical_type} with blobs inside: its rows cannot "
                 "be written again"
             )
-        lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        lengths = pc.fill_null(array.value_lengths(), 0).to_numpy(zero_copy_only=False)
         owners = np.repeat(addresses, lengths)
         items = self._values(field.children[0], type_.value_type, array.flatten(), owners)
         is_large = pa.types.is_large_list(type_)
@@ -186,5 +187,5 @@ class BlobCopies:
 
 def _numbers(array: pa.StructArray, name: str) -> Ints:
     """Return a field of descriptions; numbers too large for a position become negative ones."""
-    values = array.field(name).fill_null(0).to_numpy(zero_copy_only=False)
+    values = pc.fill_null(array.field(name), 0).to_numpy(zero_copy_only=False)
     return np.where(values > _LARGEST, np.int64(-1), values.astype(np.int64))

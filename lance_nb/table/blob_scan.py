@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import Fragment
@@ -60,7 +61,7 @@ class BlobScan:
                 computed = self.shape.table(pa.Table.from_batches([source])).combine_chunks()
                 arrays |= {name: computed[name].chunk(0) for name in computed.schema.names}
             if self.inner.options.include_deleted_rows and ROW_ADDRESS in self.schema.names:
-                is_deleted = arrays[ROW_ID].is_null().to_numpy(zero_copy_only=False)
+                is_deleted = pc.is_null(arrays[ROW_ID]).to_numpy(zero_copy_only=False)
                 addresses = arrays[ROW_ADDRESS].to_numpy()
                 arrays[ROW_ADDRESS] = pa.array(addresses, pa.uint64(), mask=is_deleted)
             columns = [arrays[name] for name in self.schema.names]
@@ -141,20 +142,20 @@ def with_payloads(
         with_payloads(snapshot, child, array.field(number), addresses)
         for number, child in enumerate(field.children)
     ]
-    return pa.StructArray.from_arrays(children, fields=list(form), mask=array.is_null())
+    return pa.StructArray.from_arrays(children, fields=list(form), mask=pc.is_null(array))
 
 
 def _filled_lists(
     snapshot: Snapshot, field: Field, lists: tuple[pa.Array, pa.DataType], addresses: Sequence[int]
 ) -> pa.Array:
     array, form = lists
-    lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(array.value_lengths(), 0).to_numpy(zero_copy_only=False)
     owners = np.repeat(np.asarray(addresses, np.uint64), lengths).tolist()
     items = with_payloads(snapshot, field.children[0], array.flatten(), owners)
     is_large = pa.types.is_large_list(array.type)
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64 if is_large else np.int32)
     kind = pa.LargeListArray if is_large else pa.ListArray
-    return kind.from_arrays(pa.array(offsets), items, form, mask=array.is_null())
+    return kind.from_arrays(pa.array(offsets), items, form, mask=pc.is_null(array))
 
 
 def binary_schema(projection: Projection) -> pa.Schema:

@@ -20,6 +20,7 @@ from dataclasses import field
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.file.reader import FileReader
 from lance_nb.format.blob_fields import holds_blobs, is_blob
 from lance_nb.format.fragment import Fragment
@@ -148,7 +149,7 @@ def _add_payloads(field: Field, array: pa.Array, bytes_by_field: dict[int, int])
         sizes = array.field("size").fill_null(0).to_numpy().astype(np.uint64)
         counted = np.asarray(array.is_valid())
         if array.type.get_field_index("kind") >= 0:
-            counted &= array.field("kind").fill_null(0).to_numpy() != EXTERNAL
+            counted &= pc.fill_null(array.field("kind"), 0).to_numpy() != EXTERNAL
         bytes_by_field[field.id] = bytes_by_field.get(field.id, 0) + int(sizes[counted].sum())
     elif is_list(array.type):
         _add_payloads(field.children[0], array.flatten(), bytes_by_field)

@@ -23,6 +23,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.arrow_parts import taken
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers, from_mask
@@ -356,7 +357,7 @@ def _thinned(
     dense = places.size * 8 > mask.size
     chosen = from_mask(mask) if dense else from_integers(places)
     thin = {
-        key: values.filter(chosen) if dense else taken(values, chosen)
+        key: pc.filter(values, chosen) if dense else taken(values, chosen)
         for key, values in decoded.items()
     }
     deleted = deleted_rows(snapshot, window)

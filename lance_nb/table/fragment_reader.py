@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError, ObjectNotFoundError
 from lance_nb.file.columns import Leaf, LeafPart, assemble, leaves_of
@@ -150,7 +151,7 @@ def _read_leaves(
         for leaf in leaves:
             if leaf.encoded:
                 parts[leaf.field_id] = [
-                    LeafPart(part.levels, part.values.dictionary_encode())
+                    LeafPart(part.levels, pc.dictionary_encode(part.values))
                     for part in parts[leaf.field_id]
                 ]
     return parts

@@ -30,6 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import CorruptFileError, IndexNotFoundError, InvalidInputError
 from lance_nb.format import layout
 from lance_nb.format.fragment_reuse import (
@@ -325,8 +326,8 @@ def remap_row_addrs(snapshot: Snapshot, addresses: pa.Array) -> pa.Array | None:
         raise InvalidInputError(
             f"row addresses are an array of uint64, as scans return with_row_address=True: {error}"
         ) from error
-    is_deleted = old_addresses.is_null().to_numpy(zero_copy_only=False)
-    current = old_addresses.fill_null(0).to_numpy(zero_copy_only=False).copy()
+    is_deleted = pc.is_null(old_addresses).to_numpy(zero_copy_only=False)
+    current = pc.fill_null(old_addresses, 0).to_numpy(zero_copy_only=False).copy()
     follow_addresses(reuse[0], current, is_deleted, snapshot.manifest.path)
     return pa.array(current, mask=is_deleted)
 

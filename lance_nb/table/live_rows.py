@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.kernels.memory import from_mask
 from lance_nb.format.fragment import Fragment
@@ -49,7 +50,7 @@ class LiveRows:
         if self.mask is None or not columns:
             return columns
         mask = from_mask(self.mask)
-        return [column.filter(mask) for column in columns]
+        return [pc.filter(column, mask) for column in columns]
 
 
 def wanted_rows(snapshot: Snapshot, fragment: Fragment, start: int, stop: int) -> LiveRows:

@@ -16,6 +16,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import NotFoundError
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.storage.base import Store
@@ -106,7 +107,8 @@ def fragments(snapshot: Snapshot) -> pa.Table:
         pa.array(counts.size_bytes, mask=(counts.size_bytes == 0) & (counts.num_data_files > 0)),
     ]
     arrays = [
-        pa.array(values).cast(field.type) for values, field in zip(columns, FRAGMENTS, strict=True)
+        pc.cast(pa.array(values), field.type)
+        for values, field in zip(columns, FRAGMENTS, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=FRAGMENTS)
 
@@ -192,9 +194,9 @@ def tracked_files(
         files = list(_files_of(load(number)))
         columns = [
             pa.array([number] * len(files), pa.int64()),
-            pa.array([uri for uri, _, _ in files], pa.string()).cast(_URI),
+            pc.cast(pa.array([uri for uri, _, _ in files], pa.string()), _URI),
             pa.array([path for _, path, _ in files], pa.string()),
-            pa.array([kind for _, _, kind in files], pa.string()).cast(TRACKED.field(3).type),
+            pc.cast(pa.array([kind for _, _, kind in files], pa.string()), TRACKED.field(3).type),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=TRACKED)
         if progress is not None:
@@ -205,7 +207,7 @@ def all_files(root: Store) -> Iterator[pa.RecordBatch]:
     """Yield the files below the root of a dataset, branches included."""
     entries = root.list_recursive("")
     columns = [
-        pa.array([_shown(root.uri)] * len(entries), pa.string()).cast(_URI),
+        pc.cast(pa.array([_shown(root.uri)] * len(entries), pa.string()), _URI),
         pa.array([entry.name for entry in entries], pa.string()),
         pa.array([entry.size_bytes for entry in entries], pa.int64()),
         pa.array([entry.modified for entry in entries], ALL.field(3).type),

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import to_floats, to_integers
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
@@ -283,9 +284,9 @@ def matrix_of(vectors: pa.ChunkedArray) -> tuple[Floats, Floats]:
         flat = storage.values.slice(storage.offset * width, len(storage) * width)
         whole = as_mask(storage.is_valid(), len(storage))
         if flat.null_count:
-            lost = as_mask(flat.is_null(), len(flat)).reshape(-1, width)
+            lost = as_mask(pc.is_null(flat), len(flat)).reshape(-1, width)
             whole = whole & ~lost.any(axis=1)
-            flat = flat.fill_null(0) if not pt.is_float16(flat.type) else flat
+            flat = pc.fill_null(flat, 0) if not pt.is_float16(flat.type) else flat
         numbers = to_floats(flat) if pt.is_floating(flat.type) else to_integers(flat)
         parts.append(numbers.reshape(-1, width))
         valid.append(whole)

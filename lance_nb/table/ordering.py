@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
@@ -121,7 +122,7 @@ def sorted_rows(
             rows = pa.concat_tables(waiting)
             places = sort_places(rows, most)
             best = [addresses_of(best).take(places)]
-            waiting = [rows.take(from_integers(places)).combine_chunks()]
+            waiting = [pc.take(rows, from_integers(places)).combine_chunks()]
             held = int(places.size)
     if not waiting:
         return addresses_of([])
@@ -134,8 +135,6 @@ def sort_keys(table: pa.Table, orderings: Sequence[ColumnOrdering]) -> pa.Table:
 
     Names end in ``+`` or ``-`` for the direction.
     """
-    import pyarrow.compute as pc
-
     columns: dict[str, pa.ChunkedArray] = {}
     for number, ordering in enumerate(orderings):
         stored = table.column(ordering.column_name)
@@ -155,8 +154,6 @@ def sort_places(keys: pa.Table, most: int | None = None) -> Ints:
 
     Raises PredicateError for a type that Arrow cannot sort.
     """
-    import pyarrow.compute as pc
-
     directions = {"+": "ascending", "-": "descending"}
     order = [(name, directions[name[-1]]) for name in keys.column_names]
     # The place as the last key makes the order total, so that it does not matter who is stable.

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import CorruptFileError
 from lance_nb.file.v0_1_reader import LegacyReader
 from lance_nb.format.fragment import Fragment
@@ -83,8 +84,6 @@ def _judged(expression: Expression, pages: Callable[[Column], _Pages | None]) ->
 def _compared(
     kernel: Any, column: Column, literal: Literal, pages: Callable[[Column], _Pages | None]
 ) -> Mask | None:
-    import pyarrow.compute as pc
-
     if literal.type != column.type or not literal.scalar.is_valid or not _has_order(column.type):
         return None
     is_float = pa.types.is_floating(column.type)
@@ -103,8 +102,6 @@ def _compared(
 
 def _hopeless(kernel: Any, pages: _Pages, scalar: pa.Scalar) -> pa.Array:
     """Tell of each page whether its bounds show that no value passes; null if they do not say."""
-    import pyarrow.compute as pc
-
     if kernel is comparison.less:
         return pc.greater_equal(pages.lows, scalar)
     if kernel is comparison.less_equal:

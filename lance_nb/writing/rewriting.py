@@ -36,6 +36,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_nb import arrow_compute as pc
 from lance_nb.arrow_casts import cast_array, with_items
 from lance_nb.encodings.arrow_parts import one_array, taken_rows
 from lance_nb.encodings.base import Ints
@@ -469,8 +470,6 @@ def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     """
     if values.type == field.type:
         return values
-    import pyarrow.compute as pc
-
     options: Any = pc.CastOptions(
         field.type, allow_float_truncate=True, allow_time_truncate=True, allow_decimal_truncate=True
     )
@@ -487,8 +486,6 @@ def _check_integers(values: pa.Array, type_: pa.DataType) -> None:
 
     Where Arrow may cut fractions off, it also lets such values become any integer.
     """
-    import pyarrow.compute as pc
-
     kinds = pa.types
     if kinds.is_floating(values.type) and kinds.is_integer(type_):
         pc.trunc(values).cast(type_)

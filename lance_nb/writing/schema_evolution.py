@@ -28,6 +28,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.arrow_parts import one_batch, taken_rows
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError, SchemaMismatchError
@@ -120,12 +121,10 @@ def partners(
     else:
         batches = list(_stored(snapshot, fragment, [left_on], None))
         left = pa.Table.from_batches(batches)[left_on]
-    import pyarrow.compute as pc
-
     left = _comparable(left)
     keys = cast(right[right_on], pa.field(right_on, left.type))
     backwards = from_integers(np.arange(len(keys))[::-1].copy())
-    value_set = keys.take(backwards).combine_chunks()
+    value_set = pc.take(keys, backwards).combine_chunks()
     # A deleted row has no row id and no partner; null keys match null keys, as in pylance.
     last = pc.index_in(left, value_set=value_set, skip_nulls=left_on == ROW_ID)
     position = pc.fill_null(last, -1).to_numpy().astype(np.int64)
@@ -135,8 +134,8 @@ def partners(
 def _comparable(keys: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return keys in a type that Arrow looks values up in: no dictionary, no float16."""
     if pa.types.is_dictionary(keys.type):
-        return keys.cast(keys.type.value_type)
-    return keys.cast(pa.float32()) if pa.types.is_float16(keys.type) else keys
+        return pc.cast(keys, keys.type.value_type)
+    return pc.cast(keys, pa.float32()) if pa.types.is_float16(keys.type) else keys
 
 
 def integers_or_null(positions: np.ndarray) -> pa.Array:
@@ -389,7 +388,9 @@ def _cast_part(values: pa.Array, field: pa.Field) -> pa.Array:
             _cast_part(values.field(values.type.get_field_index(child.name)), child)
             for child in field.type
         ]
-        return pa.StructArray.from_arrays(children, fields=list(field.type), mask=values.is_null())
+        return pa.StructArray.from_arrays(
+            children, fields=list(field.type), mask=pc.is_null(values)
+        )
     if pa.types.is_nested(values.type) and any(
         pa.types.is_struct(values.type.field(place).type) for place in range(values.type.num_fields)
     ):

@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from lance_nb.format.fragment import DataFile, Fragment
@@ -449,4 +450,4 @@ def _spread(
     place = np.zeros(len(is_live), np.int64)
     if batch is not None:
         place = np.maximum(np.cumsum(is_live) - 1, 0)
-    return source.take(from_integers(place))
+    return pc.take(source, from_integers(place))

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.arrow_casts import cast_table
 from lance_nb.encodings.arrow_parts import nulls_of, one_array, taken_rows
 from lance_nb.encodings.base import Ints
@@ -157,13 +158,11 @@ class _Column:
 
     @classmethod
     def of(cls, part: _Part) -> _Column:
-        import pyarrow.compute as pc
-
         if pt.is_integer(part.values.type) and part.values.null_count < len(part.values):
             bounds = pc.min_max(part.values)
             lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
             if highest - lowest < min(_TABLE_SIZE_MAX, len(part.values) * _SPARSE + (1 << 16)):
-                return cls._near(to_integers(one_array(part.values.drop_null())), lowest, highest)
+                return cls._near(to_integers(one_array(pc.drop_null(part.values))), lowest, highest)
         values = pc.unique(part.values).drop_null()
         return cls(len(values), values)
 
@@ -201,8 +200,6 @@ class _Column:
         return self._looked_up(part.values)
 
     def _hashed(self, column: pa.ChunkedArray) -> Ints:
-        import pyarrow.compute as pc
-
         if not self.count:
             return np.full(len(column), -1, np.int64)
         positions = one_array(pc.index_in(column, value_set=self.values, skip_nulls=True))
@@ -213,7 +210,7 @@ class _Column:
 
     def _looked_up(self, column: pa.ChunkedArray) -> tuple[Ints, Ints]:
         """Do the same for integers; nulls count as ``lowest``. A block stays in the cache."""
-        plain = column.fill_null(self.lowest) if column.null_count else column
+        plain = pc.fill_null(column, self.lowest) if column.null_count else column
         places, distances = [NOTHING], [NOTHING]
         before = 0
         for chunk in plain.chunks:
@@ -258,7 +255,7 @@ def _plain(part: _Part, name: str) -> Iterator[_Part]:
     if isinstance(type_, pa.BaseExtensionType):
         yield from _plain(changed(lambda array: array.storage, type_.storage_type), name)
     elif pt.is_dictionary(type_):
-        yield from _plain(_Part(column.cast(type_.value_type), part.nulls_match), name)
+        yield from _plain(_Part(pc.cast(column, type_.value_type), part.nulls_match), name)
     elif pt.is_struct(type_) or pt.is_fixed_size_list(type_):
         yield changed(_presence, pa.uint8())
         for child in _children(column):
@@ -273,8 +270,6 @@ def _plain(part: _Part, name: str) -> Iterator[_Part]:
 
 def _children(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
     """Yield the fields of structs, the items of vectors; null where the whole is."""
-    import pyarrow.compute as pc
-
     type_ = column.type
     if pt.is_struct(type_):
         for number, field in enumerate(type_):
@@ -288,8 +283,6 @@ def _children(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
 
 def _presence(values: pa.Array) -> pa.Array:
     """Return 1 where there is a value, else null."""
-    import pyarrow.compute as pc
-
     return pc.if_else(values.is_valid(), pa.scalar(1, pa.uint8()), pa.scalar(None, pa.uint8()))
 
 
@@ -299,14 +292,12 @@ def _mapped(column: pa.ChunkedArray, change: Any, type_: pa.DataType) -> pa.Chun
 
 def _bits(values: pa.Array) -> pa.Array:
     """Return the bits of floating-point numbers, one form of NaN only."""
-    numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
+    numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
     wide = numbers.astype(np.float64)
     wide[np.isnan(wide)] = np.nan
     bits = from_integers(wide.view(np.uint64))
     if not values.null_count:
         return bits
-    import pyarrow.compute as pc
-
     return pc.if_else(values.is_valid(), bits, pa.scalar(None, pa.uint64()))
 
 
@@ -604,7 +595,7 @@ def _read_indexed(
 
 
 def _is_among(name: str, values: pa.ChunkedArray) -> Filter:
-    members = values.drop_null().unique()
+    members = pc.unique(pc.drop_null(values))
     condition = call(
         "IN", partial(in_set, members=members, has_null=False), Column((name,), values.type)
     )

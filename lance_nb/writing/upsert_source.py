@@ -25,6 +25,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.arrow_parts import one_array, taken_rows
 from lance_nb.encodings.base import Ints
@@ -198,7 +199,7 @@ class SourceRows:
             return pa.Table.from_batches([], schema)
         if len(self._batches) == 1 and self._mapped is None:
             batch = self._batches[0].select(list(names)).replace_schema_metadata(None)
-            return pa.Table.from_batches([batch.take(from_integers(rows))], schema)
+            return pa.Table.from_batches([pc.take(batch, from_integers(rows))], schema)
         in_order = bool((np.diff(rows) >= 0).all())
         order = None if in_order else np.argsort(rows, kind="stable")
         ascending = rows if order is None else rows[order]
@@ -208,7 +209,7 @@ class SourceRows:
         for start, stop in zip(edges, [*edges[1:], len(owners)], strict=True):
             owner = int(owners[start])
             batch = self._batches[owner].select(list(names)).replace_schema_metadata(None)
-            parts.append(batch.take(from_integers(ascending[start:stop] - self._starts[owner])))
+            parts.append(pc.take(batch, from_integers(ascending[start:stop] - self._starts[owner])))
         table = pa.Table.from_batches(parts, schema)
         if order is None:
             return table
@@ -349,7 +350,7 @@ def _fitted(
         mine = _child(new, part.name)
         before = None if old is None else _child(old, part.name)
         children.append(_fitted(mine, before, (part, arrow.type), num_rows))
-    mask = new.is_null() if new.null_count else None
+    mask = pc.is_null(new) if new.null_count else None
     fields = [
         pa.field(child_field.name, child.type)
         for child_field, child in zip(type_, children, strict=True)

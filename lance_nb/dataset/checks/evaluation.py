@@ -32,6 +32,7 @@ import pyarrow as pa
 from sqlglot import expressions
 from sqlglot.errors import SqlglotError
 
+from lance_nb import arrow_compute as pc
 from lance_nb.arrow_casts import cast_array
 from lance_nb.dataset.checks.cache import CheckCache, Numbers, ResultCache, digest
 from lance_nb.dataset.checks.key_hashes import Hashes, check_key_type, key_hashes
@@ -339,8 +340,6 @@ class Checker:
         self, dataset: LanceDataset, expectation: Expectation, fragments: list[int]
     ) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array]]:
         """Yield batches, and which of their values are allowed and which are not."""
-        import pyarrow.compute as pc
-
         type_ = dataset.schema.field(expectation.column).type
         allowed = self._allowed_values(self._referenced_dataset(expectation)[0], expectation, type_)
         chosen = _chosen(dataset, fragments)
@@ -642,8 +641,6 @@ class Checker:
 
 def _with_one_zero(table: pa.Table) -> pa.Table:
     """Return the table without -0.0, which SQL takes for 0.0 and Arrow groups apart."""
-    import pyarrow.compute as pc
-
     for index, field in enumerate(table.schema):
         if pa.types.is_floating(field.type):
             zero = pa.scalar(0.0, pa.float64()).cast(field.type)

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.dataset.statements.aggregates import AGGREGATES, OF_DUCKDB, WINDOWS, average_kernel
 from lance_nb.dataset.statements.dialect import duckdb_text
 from lance_nb.dataset.statements.duckdb_nodes import (
@@ -40,7 +41,6 @@ from lance_nb.table.predicate.expression import (
     call,
     nodes_of,
     paths_of,
-    scalar_of,
 )
 from lance_nb.table.predicate.functions import call_of
 from lance_nb.table.predicate.logic import chain_of

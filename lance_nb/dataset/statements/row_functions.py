@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.dataset.statements.carriers import carrier_of, converted, duckdb_type
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.expression import (
@@ -59,8 +60,6 @@ class RowFunction:
 
     def values_in(self, batch: pa.RecordBatch) -> pa.Array:
         """Compute the expression for the rows of a scan. Raises PredicateError."""
-        import pyarrow.compute as pc
-
         operands = []
         for path, _ in self.paths:
             column = batch.column(path[0].partition(".")[2])

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.base import corrupt
 from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.memory import allocate
@@ -250,10 +251,10 @@ def _take(table: pa.Array, indices: Codes) -> tuple[Offsets, Bytes]:
     lengths = np.diff(np.frombuffer(table.buffers()[1], np.int32))
     longest = int(lengths.max(initial=0))
     if indices.size * longest > _INT32_MAX:
-        table = table.cast(pa.large_binary())
+        table = pc.cast(table, pa.large_binary())
     kind = pa.uint8() if indices.dtype.itemsize == 1 else pa.uint16()
     codes_wanted = pa.Array.from_buffers(kind, indices.size, [None, pa.py_buffer(indices)])
-    _, offsets, data = table.take(codes_wanted).buffers()
+    _, offsets, data = pc.take(table, codes_wanted).buffers()
     large = pa.types.is_large_binary(table.type)
     count = indices.size + 1
     ends: Offsets

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from numpy.lib.stride_tricks import as_strided
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.memory import allocate, from_integers
 from lance_nb.value_classes import dataclass
@@ -241,8 +242,6 @@ def clear_padding(out: Bytes, ends: Ints) -> None:
 
 def join_rows(columns: Sequence[tuple[Ints, Bytes]]) -> Bytes:
     """Return the rows back to back."""
-    import pyarrow.compute as pc
-
     total = sum(int(offsets[-1]) for offsets, _ in columns)
     if not total:
         return np.zeros(0, np.uint8)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.kernels import compiled
 
 _OFFSETS = {pa.string(): np.int32, pa.large_string(): np.int64}
@@ -19,8 +20,6 @@ _OFFSETS = {pa.string(): np.int32, pa.large_string(): np.int64}
 
 def contains(texts: pa.Array | pa.ChunkedArray, piece: str) -> pa.Array | pa.ChunkedArray:
     """Tell of each text whether it contains the piece."""
-    import pyarrow.compute as pc
-
     if isinstance(texts, pa.ChunkedArray):
         return pa.chunked_array([contains(chunk, piece) for chunk in texts.chunks], pa.bool_())
     kind = _OFFSETS.get(texts.type)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.explorer import text
 
 CONTEXT_CHARS = 48
@@ -27,8 +28,6 @@ def excerpts(
 
     ``differs`` says of each row whether its two values are to be compared.
     """
-    import pyarrow.compute as pc
-
     kinds = old.type, new.type
     if not all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in kinds):
         return old, new

@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.rows.row_sample import sample_rows
@@ -197,8 +198,6 @@ def read_vectors(column: pa.Array) -> tuple[npt.NDArray[np.float32], npt.NDArray
 
     It is finite and at most ``MAX_LENGTH`` long.
     """
-    import pyarrow.compute as pc
-
     plain: Any = cells.plain(column)
     dimension = plain.type.list_size
     values = plain.values.slice(plain.offset * dimension, len(plain) * dimension)

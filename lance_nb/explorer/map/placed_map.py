@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.map.embedding_map import PointSet, Progress, chosen_batches
@@ -77,8 +78,6 @@ def compare_points(
 
     Raises InvalidInputError when a key occurs twice.
     """
-    import pyarrow.compute as pc
-
     for keyed in keys:
         if pc.count_distinct(keyed).as_py() != len(keyed):
             raise InvalidInputError("the values of the key column are not different in every row")

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.json_fields import JsonFields
@@ -156,8 +157,6 @@ def _read_numbers(
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[np.float64]:
-    import pyarrow.compute as pc
-
     plain = cells.plain(column)
     if pa.types.is_date(plain.type) or pa.types.is_timestamp(plain.type):
         plain = pc.cast(plain, pa.timestamp("us", tz=getattr(plain.type, "tz", None)), safe=False)
@@ -212,8 +211,6 @@ def _categories(
     source: ScannedSource, points: PointSet, column: str, progress: Progress
 ) -> tuple[npt.NDArray[np.uint16], list[str]]:
     """Return the label of each point, as a place among the distinct values, and these values."""
-    import pyarrow.compute as pc
-
     codes: dict[Any, int] = {}
     parts = []
     for batch in chosen_batches(source, [column], points.divisor, progress):

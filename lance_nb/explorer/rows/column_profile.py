@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer import cells
 from lance_nb.explorer.json_fields import JsonFields
@@ -243,8 +244,6 @@ def profile_of(
     index: int, field: pa.Field, column: pa.Array, sample: str, places: BarPlaces | None = None
 ) -> ColumnProfile:
     """Profile the values of a column that are at hand, in the bars at ``places`` if given."""
-    import pyarrow.compute as pc
-
     values = _computable(column.drop_null())
     kind = profile_kind(field.type)
     facts: dict[str, Any] = {"low": "", "high": ""}
@@ -278,8 +277,6 @@ def _number_facts(
 
     ``step`` is called between parts of the work, and what it raises ends it.
     """
-    import pyarrow.compute as pc
-
     numbers = ordered_floats(values)
     step()
     odd = odd_values(values)
@@ -378,8 +375,6 @@ def commonest(
     With ``places`` these are the values that had bars before, in that order, as long as most of
     the rows have one of them.
     """
-    import pyarrow.compute as pc
-
     order = np.argsort(-counts, kind="stable")[:COMMON]
     shown, heights = values.take(pa.array(order)), counts[order]
     if places is not None and places.values is not None:
@@ -503,8 +498,6 @@ class _Tally:
             self._sketch.add(values)
 
     def _widen(self, values: pa.Array) -> None:
-        import pyarrow.compute as pc
-
         odd = odd_values(values)
         self.odd = OddValues(*(a + b for a, b in zip(self.odd, odd, strict=True)))
         if self.values is not None:

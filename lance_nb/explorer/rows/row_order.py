@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer import cells
 from lance_nb.explorer.rows.full_text_search import MAX_FOUND, SCORE, FullTextSearch
@@ -216,8 +217,6 @@ def _keys(batch: pa.RecordBatch) -> pa.Table:
 
 def _merged(held: pa.Table | None, batch: pa.Table, order: Sequence[SortOrder]) -> pa.Table:
     """Return the first rows of both in order; rows that cannot be among them are skipped."""
-    import pyarrow.compute as pc
-
     if held is not None and held.num_rows >= MAX_ORDERED:
         last = held.column("0")[-1]
         if last.is_valid and not (pa.types.is_floating(last.type) and np.isnan(last.as_py())):

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from xxhash import xxh64_intdigest
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile, open_file
@@ -220,7 +221,7 @@ def write(
             zone.start,
             zone.length,
             bool(zone.values.null_count),
-            _filter(zone.values.drop_null(), size),
+            _filter(pc.drop_null(zone.values), size),
         )
         for zone in zones_of(rows.batches(), zone_rows, nulls)
     )

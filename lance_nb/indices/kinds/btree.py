@@ -29,6 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers, to_integers
 from lance_nb.errors import (
@@ -133,12 +134,10 @@ class BTree:
 
         Fractions are left out, as NaN is at either end; of null bounds nothing is known.
         """
-        import pyarrow.compute as pc
-
         if pt.is_floating(self._type):
             return
         order = from_integers(np.argsort(self._pages))
-        low, high = self._low.take(order), self._high.take(order)
+        low, high = pc.take(self._low, order), pc.take(self._high, order)
         crossed = pc.indices_nonzero(pc.greater(low, high))
         if len(crossed):
             page = crossed[0].as_py()
@@ -191,7 +190,7 @@ class BTree:
         true, _ = leaf.test(values)
         nulls = None
         if knows_nulls:
-            nulls = joined([rows[_true(values.is_null())]])
+            nulls = joined([rows[_true(pc.is_null(values))]])
         elif with_nulls and isinstance(leaf.asks(IsNull), IsNull):
             nulls = rows[:0]
         return Found(joined([rows[true]]), nulls)
@@ -259,31 +258,27 @@ class BTree:
             if len(question.members) != 1:
                 return self._with_member(question, low, high)
             question = Between(question.members[0], question.members[0])
-        import pyarrow.compute as pc
-
-        is_candidate = _true(high.is_valid())
+        is_candidate = _true(pc.is_valid(high))
         if isinstance(question, Between) and question.low is not None:
             is_candidate &= _true(pc.greater_equal(high, _ordered_scalar(question.low))) | _nan(
                 high
             )
         if isinstance(question, Between) and question.high is not None:
             before = _true(pc.less_equal(low, _ordered_scalar(question.high))) | _nan(low)
-            is_candidate &= before | _true(low.is_null())
+            is_candidate &= before | _true(pc.is_null(low))
         return is_candidate
 
     def _with_member(self, question: OneOf, low: pa.Array, high: pa.Array) -> Mask:
         """Tell which pages have a member between their bounds; ranks compare what numpy cannot."""
-        import pyarrow.compute as pc
-
         members = _ordered(question.members)
         everything = pa.concat_arrays([members, low, high])
         ranks = numbers(pc.rank(everything, tiebreaker="dense"), "", np.int64)
         member_ranks = different(ranks[: len(members)])
         lows = ranks[len(members) : len(members) + len(low)].copy()
-        lows[_true(low.is_null())] = 0
+        lows[_true(pc.is_null(low))] = 0
         highs = ranks[len(members) + len(low) :]
         inside = np.searchsorted(member_ranks, lows) < np.searchsorted(member_ranks, highs, "right")
-        is_candidate: Mask = (inside | _nan(low) | _nan(high)) & _true(high.is_valid())
+        is_candidate: Mask = (inside | _nan(low) | _nan(high)) & _true(pc.is_valid(high))
         return is_candidate
 
 
@@ -292,9 +287,7 @@ def _check_order(values: pa.Array, path: str) -> None:
 
     A changed value mostly breaks the order. Fractions are left out, as NaN is at either end.
     """
-    import pyarrow.compute as pc
-
-    filled = values.drop_null()
+    filled = pc.drop_null(values)
     if pt.is_floating(filled.type) or len(filled) < 2:
         return
     is_ordered = pc.all(pc.less_equal(filled[:-1], filled[1:])).as_py()
@@ -309,19 +302,19 @@ def _integer_bounds(low: pa.Array, high: pa.Array) -> tuple[Any, Any] | None:
         return None
     lows, highs = to_integers(low).copy(), to_integers(high).copy()
     limits = np.iinfo(lows.dtype)
-    lows[_true(low.is_null())] = limits.min
-    is_empty = _true(high.is_null())
+    lows[_true(pc.is_null(low))] = limits.min
+    is_empty = _true(pc.is_null(high))
     lows[is_empty], highs[is_empty] = limits.max, limits.min
     return lows, highs
 
 
 def _ordered(values: pa.Array) -> pa.Array:
     """Return the values in a type that Arrow can order."""
-    return values.cast(pa.float32()) if pt.is_float16(values.type) else values
+    return pc.cast(values, pa.float32()) if pt.is_float16(values.type) else values
 
 
 def _ordered_scalar(value: pa.Scalar) -> pa.Scalar:
-    return value.cast(pa.float32()) if pt.is_float16(value.type) else value
+    return pc.cast(value, pa.float32()) if pt.is_float16(value.type) else value
 
 
 def _true(answers: Any) -> Mask:
@@ -331,8 +324,6 @@ def _true(answers: Any) -> Mask:
 def _nan(values: pa.Array) -> Mask:
     if not pt.is_floating(values.type):
         return np.zeros(len(values), np.bool_)
-    import pyarrow.compute as pc
-
     return _true(pc.is_nan(values))
 
 
@@ -404,6 +395,6 @@ def _bounds(values: pa.Array, first_page: int) -> pa.RecordBatch:
     num_nulls = np.clip(values.null_count - starts, 0, ends - starts)
     pages = np.arange(first_page, first_page + starts.size)
     counts = [from_integers(integers.astype(np.uint32)) for integers in (num_nulls, pages)]
-    first_last = [values.take(from_integers(positions)) for positions in (starts, ends - 1)]
+    first_last = [pc.take(values, from_integers(positions)) for positions in (starts, ends - 1)]
     columns = [*first_last, *counts]
     return pa.RecordBatch.from_arrays(columns, schema=_bounds_schema(values.type))

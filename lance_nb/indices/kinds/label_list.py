@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile
@@ -80,14 +81,14 @@ class LabelList:
         if not question.every:
             chosen = as_mask(is_member(self._keys, question.members), 0)
             if question.has_null:
-                chosen = chosen | as_mask(self._keys.is_null(), len(self._keys))
+                chosen = chosen | as_mask(pc.is_null(self._keys), len(self._keys))
             return self._answer(self._rows(chosen), nulls)
         parts = [
             self._of_items(question.members.slice(position, 1))
             for position in range(len(question.members))
         ]
         if question.has_null:
-            parts.append(self._rows(as_mask(self._keys.is_null(), len(self._keys))))
+            parts.append(self._rows(as_mask(pc.is_null(self._keys), len(self._keys))))
         return self._answer(reduce(common, parts), nulls)
 
     def _answer(self, rows: U64s, nulls: U64s | None) -> Found:
@@ -154,14 +155,12 @@ def _items(
     batches: Iterator[pa.RecordBatch], schema: pa.Schema, null_lists: list[U64s]
 ) -> Iterator[pa.RecordBatch]:
     """Yield each item with the row of its list; keep the rows of null lists."""
-    import pyarrow.compute as pc
-
     for batch in batches:
         lists, rows = batch.columns
         if lists.null_count:
-            null_rows = rows.filter(lists.is_null())
+            null_rows = pc.filter(rows, pc.is_null(lists))
             null_lists.append(np.frombuffer(null_rows.buffers()[1], np.uint64, len(null_rows)))
-            lists, rows = lists.drop_null(), rows.filter(lists.is_valid())
+            lists, rows = pc.drop_null(lists), pc.filter(rows, pc.is_valid(lists))
         values = pc.list_flatten(lists)
         owners = rows.take(pc.list_parent_indices(lists))
         yield pa.RecordBatch.from_arrays([values, owners], schema=schema)

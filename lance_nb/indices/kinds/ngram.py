@@ -27,6 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.index_metadata import IndexMetadata
@@ -60,7 +61,7 @@ class NGram:
         file.check_rows(_TOKENS_MAX)
         self._file = file
         (tokens,) = file.read_all("tokens")
-        token_values = numbers(tokens.drop_null(), file.path, np.int64)
+        token_values = numbers(pc.drop_null(tokens), file.path, np.int64)
         if len(token_values) != file.num_rows:
             raise CorruptFileError(file.path, None, "tokens without nulls", "nulls")
         self._places = {token: place for place, token in enumerate(token_values.tolist())}
@@ -154,23 +155,21 @@ def _pairs(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.
     for batch in batches:
         texts, rows = batch.columns
         if texts.null_count:
-            null_rows = rows.filter(texts.is_null())
+            null_rows = pc.filter(rows, pc.is_null(texts))
             zeros = from_integers(np.zeros(len(null_rows), np.uint32))
             yield pa.RecordBatch.from_arrays([zeros, null_rows], schema=schema)
-            texts, rows = texts.drop_null(), rows.filter(texts.is_valid())
+            texts, rows = pc.drop_null(texts), pc.filter(rows, pc.is_valid(texts))
         tokens, owners = _tokens_of(texts)
-        columns = [from_integers(tokens), rows.take(from_integers(owners))]
+        columns = [from_integers(tokens), pc.take(rows, from_integers(owners))]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _tokens_of(texts: pa.Array) -> tuple[Tokens, npt.NDArray[np.int64]]:
     """Return the tokens of texts without nulls, and the position of the text of each."""
-    import pyarrow.compute as pc
-
     texts = pc.ascii_lower(texts)
     is_other = pc.invert(pc.string_is_ascii(texts))
     if pc.any(is_other).as_py():
-        texts = pc.replace_with_mask(texts, is_other, _folded(texts.filter(is_other)))
+        texts = pc.replace_with_mask(texts, is_other, _folded(pc.filter(texts, is_other)))
     count = len(texts)
     width = 8 if pt.is_large_string(texts.type) else 4
     buffers = texts.buffers()

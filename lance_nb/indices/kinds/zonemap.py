@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import CorruptFileError, InvalidInputError, describe_value
 from lance_nb.format.index_metadata import IndexMetadata, zone_map_details
 from lance_nb.indices.index_file import IndexFile, open_file
@@ -75,8 +76,6 @@ class ZoneMap:
 
     def _check_bounds(self, path: str) -> None:
         """Refuse bounds that are no range. Raises CorruptFileError."""
-        import pyarrow.compute as pc
-
         if not self._is_ordered:
             return
         differs = pc.xor(self.low.is_valid(), self.high.is_valid())
@@ -126,8 +125,6 @@ class ZoneMap:
         return np.ones(len(self._has_null), np.bool_)
 
     def _meets(self, low: pa.Scalar | None, high: pa.Scalar | None) -> Mask:
-        import pyarrow.compute as pc
-
         count = len(self.has_nan)
         is_open = self.has_nan.copy()
         if pt.is_floating(self._type):
@@ -202,8 +199,6 @@ def write(
 
 def _bounds(zone: Zone) -> list[Any]:
     """Return the row of a zone; NaN is the greatest value, and the least only of NaN alone."""
-    import pyarrow.compute as pc
-
     values, kind = zone.values, zone.values.type
     place = [zone.fragment_id, zone.start, zone.length]
     if not has_order(kind):
@@ -216,12 +211,12 @@ def _bounds(zone: Zone) -> list[Any]:
     if num_nan:
         numbers_only = values.filter(pc.invert(is_nan))
     if pt.is_float16(kind):
-        numbers_only = numbers_only.cast(pa.float32())
+        numbers_only = pc.cast(numbers_only, pa.float32())
     elif pt.is_duration(kind):
         numbers_only = numbers_only.view(pa.int64())
     bounds = pc.min_max(numbers_only)
-    low, high = bounds["min"].cast(kind), bounds["max"].cast(kind)
+    low, high = pc.cast(bounds["min"], kind), pc.cast(bounds["max"], kind)
     if num_nan:
-        nan = pa.scalar(float("nan"), pa.float64()).cast(kind)
+        nan = pc.cast(pa.scalar(float("nan"), pa.float64()), kind)
         low, high = (low if low.is_valid else nan), nan
     return [low, high, values.null_count, num_nan, *place]

@@ -34,6 +34,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers, to_integers
 from lance_nb.errors import (
@@ -45,7 +47,6 @@ from lance_nb.errors import (
 from lance_nb.format.alphanumeric import ALPHANUMERIC_CLASS
 from lance_nb.indices.texts.stop_words import LANGUAGES, stop_words
 from lance_nb.table.predicate.comparison import as_mask
-from lance_nb.table.predicate.expression import scalar_of
 from lance_nb.table.predicate.lists import opened
 from lance_nb.value_classes import dataclass
 
@@ -199,9 +200,9 @@ class Tokenizer:
         """Cut a column of texts, or of lists of them; a null has no tokens."""
         owners, values = _texts_of(texts)
         if values.null_count:
-            rows = np.flatnonzero(as_mask(values.is_valid(), len(values))).astype(np.int64)
+            rows = np.flatnonzero(as_mask(pc.is_valid(values), len(values))).astype(np.int64)
             owners = rows if owners is None else owners[rows]
-            values = values.drop_null()
+            values = pc.drop_null(values)
         pieces = self._pieces(values)
         offsets = to_integers(pieces.offsets)
         flat = pieces.values[int(offsets[0]) : int(offsets[-1])]
@@ -209,10 +210,11 @@ class Tokenizer:
         text_numbers = np.repeat(np.arange(sizes.size, dtype=np.int64), sizes)
         if self.parameters.base_tokenizer in ("simple", "whitespace"):
             # Cutting leaves empty pieces at both ends.
-            import pyarrow.compute as pc
-
             is_filled = pc.greater(pc.binary_length(flat), scalar_of(0))
-            flat, text_numbers = flat.filter(is_filled), text_numbers[as_mask(is_filled, len(flat))]
+            flat, text_numbers = (
+                pc.filter(flat, is_filled),
+                text_numbers[as_mask(is_filled, len(flat))],
+            )
         if owners is not None:
             text_numbers = owners[text_numbers]
         is_ngram = self.parameters.base_tokenizer == "ngram"
@@ -222,8 +224,6 @@ class Tokenizer:
         return Tokens(text_numbers[is_kept], words[is_kept], positions[is_kept])
 
     def _pieces(self, texts: pa.LargeStringArray) -> pa.LargeListArray:
-        import pyarrow.compute as pc
-
         base = self.parameters.base_tokenizer
         if base == "simple":
             if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
@@ -249,7 +249,7 @@ class Tokenizer:
 
     def _numbered(self, pieces: pa.Array) -> Ints:
         """Return the number of the token that each piece becomes, -1 for those that are dropped."""
-        encoded = pieces.dictionary_encode()
+        encoded = pc.dictionary_encode(pieces)
         numbers = self._numbers
         word_numbers = []
         for piece in encoded.dictionary.to_pylist():
@@ -332,9 +332,9 @@ def _texts_of(column: pa.Array) -> tuple[Ints | None, pa.LargeStringArray]:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not (pt.is_list(column.type) or pt.is_large_list(column.type)):
-        return None, column.cast(pa.large_string())
+        return None, pc.cast(column, pa.large_string())
     lists = opened(column)  # nothing of what lies under null lists
-    return lists.rows, lists.values.cast(pa.large_string())
+    return lists.rows, pc.cast(lists.values, pa.large_string())
 
 
 def _positions(texts: Ints) -> Ints:

@@ -39,6 +39,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.arrow_casts import cast_array, cast_table
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from lance_nb.value_classes import dataclass
@@ -238,7 +239,6 @@ def _as_text(values: pa.Array) -> tuple[pa.Array, Mask]:
 
 def converted_text(values: pa.Array, target_field: pa.Field) -> tuple[pa.Array, Mask]:
     """Convert fields of CSV as pyarrow's reader does; tell which fit, the others are null."""
-    import pyarrow.compute as pc
     from pyarrow import csv
 
     kind = target_field.type
@@ -275,8 +275,6 @@ def _stays_text(kind: pa.DataType) -> bool:
 
 def _texts(rows: pa.RecordBatch) -> list[str]:
     """Return bad rows as text: fields of CSV joined again, other rows as JSON."""
-    import pyarrow.compute as pc
-
     if not all(pa.types.is_binary(field.type) for field in rows.schema):
         return [json.dumps(row, default=str, ensure_ascii=False) for row in rows.to_pylist()]
     columns = []

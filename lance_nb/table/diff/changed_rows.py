@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
@@ -138,8 +139,6 @@ def _key_columns(rows: PlacedRows, names: list[str]) -> list[pa.ChunkedArray]:
 
 def _codes(pair: ColumnPair, left: pa.ChunkedArray, right: pa.ChunkedArray) -> Ints:
     """Give the values of a key column on both sides numbers, equal ones equal numbers."""
-    import pyarrow.compute as pc
-
     try:
         merged = pa.chunked_array([*cast_array(left, right.type).chunks, *right.chunks], right.type)
         coded = pc.dictionary_encode(merged, null_encoding="encode").combine_chunks()

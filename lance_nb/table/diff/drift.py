@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.table.diff.columns import ColumnPair
 from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.projection import project
@@ -146,9 +147,9 @@ class Tally:
     def _count_distinct(self, chunk: pa.Array) -> None:
         if self._skips_distinct:
             return
-        distinct = chunk.drop_null().unique()
+        distinct = pc.unique(pc.drop_null(chunk))
         if self._distinct is not None:
-            distinct = pa.concat_arrays([self._distinct, distinct]).unique()
+            distinct = pc.unique(pa.concat_arrays([self._distinct, distinct]))
         self._distinct = distinct
         self._skips_distinct = len(distinct) > DISTINCT_MAX
 
@@ -161,9 +162,9 @@ def _plain(chunk: pa.Array) -> pa.Array:
 
 def _counted(chunk: pa.Array) -> dict[str, int]:
     """Count each text of a chunk; the most frequent ones are enough."""
-    frequencies = chunk.drop_null().value_counts()
+    frequencies = pc.drop_null(chunk).value_counts()
     order = np.argsort(-frequencies.field(1).to_numpy(), kind="stable")[: 50 * LABELS_MAX]
-    frequent = frequencies.take(pa.array(order))
+    frequent = pc.take(frequencies, pa.array(order))
     texts = [text[:_LABEL_CHARS_MAX] for text in frequent.field(0).to_pylist()]
     counts: dict[str, int] = {}
     for text, count in zip(texts, frequent.field(1).to_pylist(), strict=True):
@@ -174,17 +175,17 @@ def _counted(chunk: pa.Array) -> dict[str, int]:
 def numbers_of(chunk: pa.Array, kind: str) -> Floats:
     """Return the finite numbers that are counted: values, times as numbers, norms of vectors."""
     type_ = chunk.type
-    valid = chunk.drop_null()
+    valid = pc.drop_null(chunk)
     if kind == VECTOR:
-        parts = valid.flatten().cast(pa.float64())
-        flat = parts.fill_null(0.0).to_numpy(zero_copy_only=False).reshape(-1, type_.list_size)
+        parts = pc.cast(valid.flatten(), pa.float64())
+        flat = pc.fill_null(parts, 0.0).to_numpy(zero_copy_only=False).reshape(-1, type_.list_size)
         numbers: Floats = np.sqrt((flat * flat).sum(axis=1)) if type_.list_size else np.zeros(0)
     elif kind == TIME:
         width = pa.int64() if type_.bit_width == 64 else pa.int32()
-        numbers = valid.cast(width).to_numpy(zero_copy_only=False).astype(np.float64)
+        numbers = pc.cast(valid, width).to_numpy(zero_copy_only=False).astype(np.float64)
     elif kind == NUMBER:
-        values = valid.cast(pa.uint8()) if pt.is_boolean(type_) else valid
-        values = values.cast(pa.float64(), safe=False)
+        values = pc.cast(valid, pa.uint8()) if pt.is_boolean(type_) else valid
+        values = pc.cast(values, pa.float64(), safe=False)
         numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
     else:
         return np.zeros(0)

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.arrow_parts import one_array
 from lance_nb.encodings.kernels.memory import from_integers
@@ -63,9 +64,9 @@ def _plain(array: pa.Array) -> pa.Array:
     if pt.is_dictionary(array.type):
         return _plain(array.dictionary_decode())
     if pt.is_string_view(array.type):
-        return array.cast(pa.large_string())
+        return pc.cast(array, pa.large_string())
     if pt.is_binary_view(array.type):
-        return array.cast(pa.large_binary())
+        return pc.cast(array, pa.large_binary())
     return array
 
 
@@ -134,8 +135,6 @@ def _words(array: pa.Array, width: int) -> np.ndarray:
 
 
 def _texts(a: pa.Array, b: pa.Array) -> Mask:
-    import pyarrow.compute as pc
-
     differs = pc.fill_null(pc.not_equal(a, b), False)
     return _bits(differs.buffers()[1], differs.offset, len(differs))
 
@@ -155,7 +154,7 @@ def _lists(a: pa.Array, b: pa.Array) -> Mask:
     alike = np.flatnonzero(~differs & (lengths_a > 0))
     if alike.size:
         places = from_integers(alike)
-        items = differing(_items(a.take(places)), _items(b.take(places)))
+        items = differing(_items(pc.take(a, places)), _items(pc.take(b, places)))
         starts = np.concatenate(([0], np.cumsum(lengths_a[alike])[:-1]))
         differs[alike] = np.logical_or.reduceat(items, starts)
     return differs
@@ -178,7 +177,7 @@ def _items(array: pa.Array) -> pa.Array:
     if pt.is_map(array.type):
         kind = array.type
         entries = pa.list_(pa.struct([kind.key_field, kind.item_field]))
-        array = array.cast(entries)
+        array = pc.cast(array, entries)
     return array.flatten()
 
 
@@ -232,7 +231,7 @@ def values_differ(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> M
     """Compare a column's values; a column that a side has not is all null there."""
     if old is None or new is None:
         values: Any = old if new is None else new
-        return np.asarray(values.is_valid().to_numpy(), np.bool_)
+        return np.asarray(pc.is_valid(values).to_numpy(), np.bool_)
     if old.type != new.type:
         try:
             old = cast_array(old, new.type)
@@ -280,7 +279,7 @@ def _parts_differ(a: _Part, b: _Part) -> Mask:
     if not holds_blobs(field_b) or names[0] != names[1]:
         return values_differ(pa.chunked_array([old]), pa.chunked_array([new]))
     valid_old, valid_new = (
-        np.asarray(array.is_valid().to_numpy(zero_copy_only=False)) for array in (old, new)
+        np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False)) for array in (old, new)
     )
     differs = np.zeros(len(new), np.bool_)
     for index, (child_a, other) in enumerate(zip(field_a.children, field_b.children, strict=True)):

@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.encodings.kernels.memory import allocate, to_integers
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import as_float16, cast, fit_float16, plain, unify
@@ -29,7 +31,6 @@ from lance_nb.table.predicate.expression import (
     null_of_null,
     only_value,
     per_row,
-    scalar_of,
     to_numpy,
     with_nulls_of,
 )
@@ -77,8 +78,6 @@ def shift(function: str, left: Expression, right: Expression) -> Expression:
     """Shift bits by ``shift_left`` or ``shift_right`` of Arrow."""
 
     def kernel(left: Value, right: Value) -> Value:
-        import pyarrow.compute as pc
-
         return getattr(pc, function)(left, right)
 
     return call(function, kernel, *unify(left, right))
@@ -98,39 +97,27 @@ def number(digits: str) -> Literal:
 
 
 def _negate(value: Value) -> Value:
-    import pyarrow.compute as pc
-
     return pc.negate(value)
 
 
 def _add(left: Value, right: Value) -> Value:
-    import pyarrow.compute as pc
-
     return pc.add(left, right)
 
 
 def _subtract(left: Value, right: Value) -> Value:
-    import pyarrow.compute as pc
-
     return pc.subtract(left, right)
 
 
 def _multiply(left: Value, right: Value) -> Value:
-    import pyarrow.compute as pc
-
     return pc.multiply(left, right)
 
 
 def _divide(left: Value, right: Value) -> Value:
-    import pyarrow.compute as pc
-
     return pc.divide(left, right)
 
 
 def modulo(left: Value, right: Value) -> Value:
     """Compute the remainder, with the dividend's sign."""
-    import pyarrow.compute as pc
-
     if pt.is_integer(left.type):
         divisor = right.as_py() if isinstance(right, pa.Scalar) else None
         if divisor is not None and divisor > 0 and not isinstance(left, pa.Scalar):
@@ -140,7 +127,7 @@ def modulo(left: Value, right: Value) -> Value:
     dividends, divisors = aligned(left, right)
     with np.errstate(all="ignore"):
         remainders = np.fmod(to_numpy(dividends), to_numpy(divisors))
-    result = with_nulls_of(remainders, dividends, divisors).cast(left.type)
+    result = pc.cast(with_nulls_of(remainders, dividends, divisors), left.type)
     scalars = isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar)
     return only_value(result) if scalars else result
 
@@ -150,8 +137,6 @@ def _remainders(dividends: pa.Array, divisor: int) -> pa.Array:
 
     In blocks that stay in the cache. Small values of 64 bits are divided as 32 bits.
     """
-    import pyarrow.compute as pc
-
     values = to_integers(dividends)
     out = allocate(values.nbytes).view(values.dtype)
     by = values.dtype.type(divisor)
@@ -173,7 +158,7 @@ def _remainders(dividends: pa.Array, divisor: int) -> pa.Array:
     result = pa.Array.from_buffers(dividends.type, len(values), [None, pa.py_buffer(out)])
     if not dividends.null_count:
         return result
-    return pc.if_else(dividends.is_valid(), result, pa.scalar(None, dividends.type))
+    return pc.if_else(pc.is_valid(dividends), result, pa.scalar(None, dividends.type))
 
 
 _KERNELS: dict[str, Callable[[Value, Value], Value]] = {
@@ -246,12 +231,10 @@ def _decimal_quotient(
     precision = min(dividend.precision + divisor.scale + _DIVISION_DIGITS, 38)
 
     def divide(left: Value, right: Value) -> Value:
-        import pyarrow.compute as pc
-
         # Arrow adds its own digits to the quotient; what is too much is cut off.
-        quotient = pc.divide(left.cast(pa.decimal256(38, dividend.scale)), right)
+        quotient = pc.divide(pc.cast(left, pa.decimal256(38, dividend.scale)), right)
         cut = pc.round(quotient, scale, "towards_zero")
-        return cut.cast(pa.decimal128(precision, scale))
+        return pc.cast(cut, pa.decimal128(precision, scale))
 
     return divide
 
@@ -281,13 +264,16 @@ def _in_ticks_of(times: Expression, length: Expression) -> Expression:
     if not isinstance(length, Literal) or length.type == tick_type:
         return length
     try:
-        return Literal(length.scalar.cast(tick_type))
+        return Literal(pc.cast(length.scalar, tick_type))
     except pa.ArrowInvalid:
         return length
 
 
 def _days_between(left: Value, right: Value) -> Value:
-    days = [array.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()) for array in (left, right)]
+    days = [
+        pc.cast(pc.cast(pc.cast(array, pa.date32()), pa.int32()), pa.int64())
+        for array in (left, right)
+    ]
     return _subtract(*days)
 
 
@@ -295,9 +281,7 @@ def _days_kernel(sign: str, type_: pa.DataType) -> Callable[[Value, Value], Valu
     day_s = 86_400
 
     def kernel(date: Value, days: Value) -> Value:
-        import pyarrow.compute as pc
-
         seconds = pc.multiply(days, scalar_of(day_s))
-        return _KERNELS[sign](date.cast(pa.timestamp("s")), seconds).cast(type_)
+        return pc.cast(_KERNELS[sign](pc.cast(date, pa.timestamp("s")), seconds), type_)
 
     return kernel

@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import (
     comparison,
@@ -44,7 +45,6 @@ from lance_nb.table.predicate.expression import (
     Names,
     call,
     child,
-    scalar_of,
 )
 from lance_nb.table.predicate.functions import call_of
 from lance_nb.table.predicate.logic import in_members

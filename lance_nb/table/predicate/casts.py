@@ -23,8 +23,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.arrow_casts import cast_array
-from lance_nb.table.predicate.expression import Kernel, Value, one_array, scalar_of
+from lance_nb.arrow_compute import scalar_of
+from lance_nb.table.predicate.expression import Kernel, Value, one_array
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
@@ -58,28 +60,24 @@ def try_cast_kernel(type_: pa.DataType) -> Kernel:
 
 def cast_value(value: Value, type_: pa.DataType) -> Value:
     """Cast a value. Raises pyarrow.ArrowInvalid for a row that does not fit."""
-    import pyarrow.compute as pc
-
     own = value.type
     if own == type_:
         return value
     if pt.is_null(own):
         return _all_null(value, type_)
     if pt.is_dictionary(type_):
-        result = _by_array(
-            cast_value(value, type_.value_type), lambda rows: rows.dictionary_encode()
-        )
-        return result.cast(type_)
+        result = _by_array(cast_value(value, type_.value_type), pc.dictionary_encode)
+        return pc.cast(result, type_)
     if is_any_list(type_):
         return _to_list(value, type_)
     if pt.is_floating(own) and (pt.is_integer(type_) or pt.is_boolean(type_)):
-        return pc.trunc(value).cast(type_) if pt.is_integer(type_) else pc.not_equal(value, 0.0)
+        return pc.cast(pc.trunc(value), type_) if pt.is_integer(type_) else pc.not_equal(value, 0.0)
     if pt.is_decimal(own) and pt.is_integer(type_):
-        return pc.trunc(value).cast(type_)
+        return pc.cast(pc.trunc(value), type_)
     if pt.is_integer(own) and pt.is_decimal(type_):
         digits = max(_WIDE_DECIMAL_DIGITS, type_.precision)
         wide = pa.decimal128 if digits == _WIDE_DECIMAL_DIGITS else pa.decimal256
-        return value.cast(wide(digits, type_.scale)).cast(type_)
+        return pc.cast(pc.cast(value, wide(digits, type_.scale)), type_)
     if pt.is_string(type_) or pt.is_large_string(type_) or type_ == pa.string_view():
         return _to_text(value, type_)
     if pt.is_decimal(type_) and (pt.is_string(own) or pt.is_large_string(own)):
@@ -90,24 +88,26 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
         return cast_value(cast_value(value, pa.int64()), type_)
     if pt.is_timestamp(own) and (pt.is_integer(type_) or pt.is_floating(type_)):
         return (
-            cast_value(value.cast(pa.int64()), type_) if type_ != pa.int64() else value.cast(type_)
+            cast_value(pc.cast(value, pa.int64()), type_)
+            if type_ != pa.int64()
+            else pc.cast(value, type_)
         )
     if pt.is_timestamp(own) and pt.is_time(type_):
-        return value.cast(type_, safe=False)
+        return pc.cast(value, type_, safe=False)
     if pt.is_integer(own) and pt.is_date32(type_):
-        return value.cast(pa.int32()).cast(type_)
+        return pc.cast(pc.cast(value, pa.int32()), type_)
     if pt.is_timestamp(type_) or pt.is_date(type_):
         return _to_time(value, type_)
     if pt.is_time(type_) and (pt.is_string(own) or pt.is_large_string(own)):
         return _by_array(value, partial(_parse_time_of_day, type_=type_))
     if pt.is_date32(own) and pt.is_integer(type_):
-        return value.cast(pa.int32()).cast(type_)
+        return pc.cast(pc.cast(value, pa.int32()), type_)
     if pt.is_integer(own) and pt.is_floating(type_):
-        return value.cast(type_, safe=False)
+        return pc.cast(value, type_, safe=False)
     if pt.is_floating(own) and pt.is_floating(type_):
-        return value.cast(type_, safe=False)
+        return pc.cast(value, type_, safe=False)
     if pt.is_boolean(own) and pt.is_float16(type_):
-        return value.cast(pa.float32()).cast(type_)
+        return pc.cast(pc.cast(value, pa.float32()), type_)
     return cast_array(value, type_)
 
 
@@ -150,7 +150,7 @@ def _to_list(value: Value, type_: pa.DataType) -> Value:
     def single(rows: pa.Array) -> pa.Array:
         items = cast_value(rows, type_.value_type)
         kind = pa.LargeListArray if pt.is_large_list(type_) else pa.ListArray
-        return kind.from_arrays(list(range(len(rows) + 1)), one_array(items)).cast(type_)
+        return pc.cast(kind.from_arrays(list(range(len(rows) + 1)), one_array(items)), type_)
 
     return _by_array(value, single)
 
@@ -159,33 +159,31 @@ def _nested(rows: pa.Array, type_: pa.DataType) -> pa.Array:
     """Cast the elements of lists as values by themselves are cast."""
     kind = pa.LargeListArray if pt.is_large_list(rows.type) else pa.ListArray
     if pt.is_fixed_size_list(rows.type):
-        rows = rows.cast(pa.list_(rows.type.value_field))
+        rows = pc.cast(rows, pa.list_(rows.type.value_field))
     items = one_array(cast_value(rows.flatten(), type_.value_type))
-    lengths = rows.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(rows.value_lengths(), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    lists = kind.from_arrays(pa.array(offsets), items, mask=rows.is_null())
+    lists = kind.from_arrays(pa.array(offsets), items, mask=pc.is_null(rows))
     return cast_array(lists, type_)
 
 
 def _to_text(value: Value, type_: pa.DataType) -> Value:
     own = value.type
     if pt.is_floating(own):
-        return _by_array(value, _float_text).cast(type_)
+        return pc.cast(_by_array(value, _float_text), type_)
     if pt.is_timestamp(own):
-        return _map_text(value.cast(pa.string()), _moment_text, type_)
+        return _map_text(pc.cast(value, pa.string()), _moment_text, type_)
     if pt.is_time(own):
-        return _by_array(value, _time_text).cast(type_)
+        return pc.cast(_by_array(value, _time_text), type_)
     if pt.is_duration(own):
         text = partial(_duration_text, per_second=10**9 // _NANOSECONDS[own.unit])
-        return _map_text(value.cast(pa.int64()), text, type_)
-    return value.cast(type_)
+        return _map_text(pc.cast(value, pa.int64()), text, type_)
+    return pc.cast(value, type_)
 
 
 def _time_text(rows: pa.Array) -> pa.Array:
     """Write times with no fraction, or with one of 3, 6 or 9 digits: as few as keep the value."""
-    import pyarrow.compute as pc
-
-    text = rows.cast(pa.string())
+    text = pc.cast(rows, pa.string())
     for _ in range(3):
         text = pc.replace_substring_regex(text, r"(\.(?:\d{3})*?)000$", r"\1")
     return pc.replace_substring_regex(text, r"\.$", "")
@@ -219,11 +217,9 @@ def _float_text(rows: pa.Array) -> pa.Array:
     Arrow has these digits too, and changes to powers of ten at 1e10 and 1e-7. arrow-rs does so at
     1e16 and 1e-5 for float64, at 1e13 and 1e-6 for float32, and never for float16.
     """
-    import pyarrow.compute as pc
-
     width = rows.type.bit_width
-    wide = rows.cast(pa.float32()) if width == _HALF_BITS else rows
-    text = wide.cast(pa.string())
+    wide = pc.cast(rows, pa.float32()) if width == _HALF_BITS else rows
+    text = pc.cast(wide, pa.string())
     has_powers = pc.any(pc.match_substring(text, "e+1")).as_py()
     for power in range(10, _GREATEST_POWERS[width] if has_powers else 0):
         text = _positional(text, rf"e\+{power}$", rf"^(-?\d{{{power + 1}}})(\d*?)0*$", power)
@@ -238,12 +234,10 @@ def _float_text(rows: pa.Array) -> pa.Array:
 
 def _half_text(text: pa.Array, values: pa.Array) -> pa.Array:
     """Write float16 in full; a value just between two texts gets the greater, not the even one."""
-    import pyarrow.compute as pc
-
-    exact = values.cast(pa.float64()).cast(pa.string())
+    exact = pc.cast(pc.cast(values, pa.float64()), pa.string())
     tied = pc.fill_null(pc.equal(exact, pc.binary_join_element_wise(text, "5", "")), False)
     if pc.any(tied).as_py():
-        odd = text.filter(tied)
+        odd = pc.filter(text, tied)
         for digit in range(0, 10, 2):
             odd = pc.replace_substring_regex(odd, f"{digit}$", str(digit + 1))
         text = pc.replace_with_mask(text, tied, odd)
@@ -254,21 +248,16 @@ def _half_text(text: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _small(text: pa.Array, *, zeros: str) -> pa.Array:
-    import pyarrow.compute as pc
-
     return pc.replace_substring_regex(_digits(text), r"^(-?)", zeros)
 
 
 def _digits(text: pa.Array) -> pa.Array:
     """Leave the digits of the mantissa."""
-    import pyarrow.compute as pc
-
     return pc.replace_substring_regex(text, r"\.|e.*$", "")
 
 
 def _positional(text: pa.Array, exponent: str, digits: str, power: int) -> pa.Array:
     """Write numbers with this power of ten in full."""
-    import pyarrow.compute as pc
 
     def write(array: pa.Array) -> pa.Array:
         padded = pc.binary_join_element_wise(_digits(array), "0" * power, "")
@@ -280,12 +269,10 @@ def _positional(text: pa.Array, exponent: str, digits: str, power: int) -> pa.Ar
 
 def _where(text: pa.Array, pattern: str, write: Callable[[pa.Array], pa.Array]) -> pa.Array:
     """Write the rows that match a pattern anew."""
-    import pyarrow.compute as pc
-
     matches = pc.fill_null(pc.match_substring_regex(text, pattern), False)
     if not pc.any(matches).as_py():
         return text
-    return pc.replace_with_mask(text, matches, write(text.filter(matches)))
+    return pc.replace_with_mask(text, matches, write(pc.filter(text, matches)))
 
 
 def _moment_text(text: str) -> str:
@@ -304,8 +291,6 @@ def _short_fraction(match: re.Match[str]) -> str:
 
 
 def _to_time(value: Value, type_: pa.DataType) -> Value:
-    import pyarrow.compute as pc
-
     own = value.type
     if pt.is_string(own) or pt.is_large_string(own):
         return _parse_time(value, type_)
@@ -313,15 +298,15 @@ def _to_time(value: Value, type_: pa.DataType) -> Value:
         value = pc.local_timestamp(value)
     if pt.is_timestamp(type_) and type_.tz and pt.is_integer(own):
         # A number is a moment, not a local time.
-        return _moment(value, pa.timestamp(type_.unit)).cast(type_)
+        return pc.cast(_moment(value, pa.timestamp(type_.unit)), type_)
     if pt.is_timestamp(type_) and type_.tz and not getattr(own, "tz", None):
         return with_zone(_moment(value, pa.timestamp(type_.unit)), type_.tz)
     if pt.is_date(type_):
         # Arrow keeps only whole days; SQL drops the time of day.
         return (
-            pc.floor_temporal(value, unit="day").cast(type_)
+            pc.cast(pc.floor_temporal(value, unit="day"), type_)
             if pt.is_timestamp(own)
-            else (value.cast(type_))
+            else (pc.cast(value, type_))
         )
     return _moment(value, type_)
 
@@ -330,16 +315,14 @@ def _moment(value: Value, type_: pa.DataType) -> Value:
     """Cast to a timestamp: digits behind the unit are cut off, what it cannot hold is an error."""
     own = value.type
     if pt.is_date64(own):
-        value = value.cast(pa.timestamp("ms"))  # to seconds Arrow takes whole days only
+        value = pc.cast(value, pa.timestamp("ms"))  # to seconds Arrow takes whole days only
         own = value.type
     cuts = pt.is_timestamp(own) and _NANOSECONDS[own.unit] < _NANOSECONDS[type_.unit]
-    return value.cast(type_, safe=not cuts)
+    return pc.cast(value, type_, safe=not cuts)
 
 
 def with_zone(value: Value, zone: str) -> Value:
     """Read naive timestamps as local times of a zone."""
-    import pyarrow.compute as pc
-
     return pc.assume_timezone(value, zone, ambiguous="earliest", nonexistent="latest")
 
 
@@ -349,16 +332,16 @@ def _parse_time(value: Value, type_: pa.DataType) -> Value:
         return _parse_one(value.as_py(), type_) if value.is_valid else scalar_of(None, type_)
     ticks = [_parse_one(row, type_).value for row in one_array(value).to_pylist()]
     whole = pa.int32() if pt.is_date32(type_) else pa.int64()
-    return pa.array(ticks, whole).cast(type_)
+    return pc.cast(pa.array(ticks, whole), type_)
 
 
 def _parse_time_of_day(rows: pa.Array, *, type_: pa.DataType) -> pa.Array:
     """Parse times like 04:05, 04:05:06 and 04:05:06.789; digits behind the unit are dropped."""
-    import pyarrow.compute as pc
-
     day = scalar_of("1970-01-01T", rows.type)
     moments = pc.binary_join_element_wise(day, rows, scalar_of("", rows.type))
-    return moments.cast(pa.timestamp("ns")).cast(pa.time64("ns")).cast(type_, safe=False)
+    return pc.cast(
+        pc.cast(pc.cast(moments, pa.timestamp("ns")), pa.time64("ns")), type_, safe=False
+    )
 
 
 def _parse_one(text: str | None, type_: pa.DataType) -> pa.Scalar:
@@ -366,7 +349,7 @@ def _parse_one(text: str | None, type_: pa.DataType) -> pa.Scalar:
         return scalar_of(None, type_)
     text = text.strip()
     if pt.is_date(type_):
-        return scalar_of(text[:10]).cast(pa.date32()).cast(type_)
+        return pc.cast(pc.cast(scalar_of(text[:10]), pa.date32()), type_)
     if _ZONE.search(text):
         return _parse_moment(text, type_, "UTC")
     moment = _parse_moment(text, pa.timestamp(type_.unit), None)
@@ -382,9 +365,9 @@ def _parse_moment(text: str, type_: pa.DataType, zone: str | None) -> pa.Scalar:
     digits = fraction[1] if fraction else ""
     if fraction:
         text = text[: fraction.start()] + text[fraction.end() :]
-    seconds = scalar_of(text).cast(pa.timestamp("s", zone)).value
+    seconds = pc.cast(scalar_of(text), pa.timestamp("s", zone)).value
     nanoseconds = int(digits.ljust(9, "0"))
     ticks = (seconds * _NANOSECONDS["s"] + nanoseconds) // _NANOSECONDS[type_.unit]
     if not _INT64_MIN <= ticks <= _INT64_MAX:
         raise pa.ArrowInvalid(f"{text!r} is out of the range of {type_}")
-    return scalar_of(ticks, pa.int64()).cast(type_)
+    return pc.cast(scalar_of(ticks, pa.int64()), type_)

@@ -20,9 +20,11 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.casts import cast_kernel, cast_value
-from lance_nb.table.predicate.expression import Call, Column, Expression, Literal, call, scalar_of
+from lance_nb.table.predicate.expression import Call, Column, Expression, Literal, call
 
 _INTEGERS = {
     (True, 8): pa.int8(), (True, 16): pa.int16(), (True, 32): pa.int32(), (True, 64): pa.int64(),
@@ -42,7 +44,7 @@ def plain(expression: Expression) -> Expression:
     type_ = expression.type
     if isinstance(type_, pa.BaseExtensionType):
         storage = type_.storage_type
-        stored = call(_STORAGE, lambda value: value.cast(storage), expression)
+        stored = call(_STORAGE, lambda value: pc.cast(value, storage), expression)
         return plain(stored)
     plain_type = _plain_type(type_)
     return expression if plain_type == type_ else cast(expression, plain_type)
@@ -273,7 +275,7 @@ def _in_unit_of(literal: Literal, type_: pa.DataType) -> Literal:
 
 def _fitted(literal: Literal, type_: pa.DataType) -> Literal:
     try:
-        return Literal(scalar_of(int(literal.scalar.as_py()), pa.int64()).cast(type_))
+        return Literal(pc.cast(scalar_of(int(literal.scalar.as_py()), pa.int64()), type_))
     except (pa.ArrowException, OverflowError):
         try:
             return Literal(cast_value(literal.scalar, type_))
@@ -283,7 +285,9 @@ def _fitted(literal: Literal, type_: pa.DataType) -> Literal:
 
 def _fit_digits(literal: Literal) -> Literal:
     try:
-        return Literal(scalar_of(literal.digits).cast(pa.decimal128(38, _scale(literal.digits))))
+        return Literal(
+            pc.cast(scalar_of(literal.digits), pa.decimal128(38, _scale(literal.digits)))
+        )
     except pa.ArrowException:
         return literal
 
@@ -294,7 +298,7 @@ def _scale(digits: str) -> int:
 
 def _fit_text(literal: Literal, type_: pa.DataType) -> Literal:
     if pt.is_binary(type_) or pt.is_large_binary(type_) or pt.is_large_string(type_):
-        return Literal(literal.scalar.cast(type_))
+        return Literal(pc.cast(literal.scalar, type_))
     if pt.is_string(type_):
         return literal
     if pt.is_time(type_):  # pylance refuses it too

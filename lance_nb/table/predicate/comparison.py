@@ -21,9 +21,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.encodings.kernels.substring import contains
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.expression import Value, aligned, one_array, scalar_of
+from lance_nb.table.predicate.expression import Value, aligned, one_array
 from lance_nb.table.predicate.lists import Lists, arrays_kernel, null_mask, opened
 
 PATTERNS_MAX = 10_000
@@ -33,8 +35,6 @@ _LOOKED_UP_MIN = 8
 
 def equal(left: Value, right: Value) -> Value:
     """Compare for equality; a literal zero equals both zeros."""
-    import pyarrow.compute as pc
-
     if _has_ieee_order(left, right):
         return pc.equal(left, right)
     return identical(left, right)
@@ -42,8 +42,6 @@ def equal(left: Value, right: Value) -> Value:
 
 def identical(left: Value, right: Value) -> Value:
     """Compare for equality, zeros by their sign."""
-    import pyarrow.compute as pc
-
     if pt.is_nested(left.type):
         return _equal_nested(left, right)
     return pc.equal(float_bits(left), float_bits(right))
@@ -51,15 +49,11 @@ def identical(left: Value, right: Value) -> Value:
 
 def not_equal(left: Value, right: Value) -> Value:
     """Compare for inequality."""
-    import pyarrow.compute as pc
-
     return pc.invert(equal(left, right))
 
 
 def less(left: Value, right: Value) -> Value:
     """Compare for less; a literal zero is as great as both zeros."""
-    import pyarrow.compute as pc
-
     is_nested = pt.is_nested(left.type)
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar) and not is_nested:
         return pc.less(left, right) if _has_ieee_order(left, right) else precedes(left, right)
@@ -79,8 +73,6 @@ def less(left: Value, right: Value) -> Value:
 
 
 def _is_below(column: Value, literal: pa.Scalar) -> Value:
-    import pyarrow.compute as pc
-
     value = literal.as_py()
     if value is not None and (value == 0 or copysign(1, value) < 0):
         last = scalar_of(-0.0, literal.type) if value == 0 else literal
@@ -89,8 +81,6 @@ def _is_below(column: Value, literal: pa.Scalar) -> Value:
 
 
 def _is_above(column: Value, literal: pa.Scalar) -> Value:
-    import pyarrow.compute as pc
-
     value = literal.as_py()
     if value is not None and value != 0 and copysign(1, value) < 0:
         return pc.less(_unsigned_bits(column), _unsigned_bits(literal))
@@ -100,8 +90,6 @@ def _is_above(column: Value, literal: pa.Scalar) -> Value:
 
 def precedes(left: Value, right: Value) -> Value:
     """Compare for less in the total order, zeros by their sign."""
-    import pyarrow.compute as pc
-
     if not pt.is_floating(left.type):
         return pc.less(left, right)
     left, right = float_bits(left), float_bits(right)
@@ -118,15 +106,11 @@ def greater(left: Value, right: Value) -> Value:
 
 def less_equal(left: Value, right: Value) -> Value:
     """Compare for less or equal."""
-    import pyarrow.compute as pc
-
     return pc.invert(less(right, left))
 
 
 def greater_equal(left: Value, right: Value) -> Value:
     """Compare for greater or equal."""
-    import pyarrow.compute as pc
-
     return pc.invert(less(left, right))
 
 
@@ -166,8 +150,6 @@ def _viewed(value: Value, type_: pa.DataType) -> Value:
 
 def float_rank(value: Value) -> Value:
     """Map floats to integers in the total order of IEEE 754; leave other types."""
-    import pyarrow.compute as pc
-
     bits = float_bits(value)
     if bits is value:
         return value
@@ -177,8 +159,6 @@ def float_rank(value: Value) -> Value:
 
 
 def _is_negative(bits: Value) -> Value:
-    import pyarrow.compute as pc
-
     return pc.less(bits, scalar_of(0, bits.type))
 
 
@@ -214,8 +194,6 @@ def _is_nested_less(left: pa.Array, right: pa.Array) -> pa.Array:
 
 def _signs(left: pa.Array, right: pa.Array) -> Signs:
     """Return for each row -1, 0 or 1: less, equal or greater."""
-    import pyarrow.compute as pc
-
     type_ = left.type
     if pt.is_struct(type_):
         signs = np.zeros(len(left), np.int8)
@@ -229,7 +207,7 @@ def _signs(left: pa.Array, right: pa.Array) -> Signs:
         signs = np.zeros(len(left), np.int8)
     else:
         below, above = precedes(left, right), precedes(right, left)
-        numbers = (pc.fill_null(answers, False).cast(pa.int8()) for answers in (above, below))
+        numbers = (pc.cast(pc.fill_null(answers, False), pa.int8()) for answers in (above, below))
         signs = np.subtract(*(np.asarray(number) for number in numbers))
     nulls = null_mask(right).astype(np.int8) - null_mask(left).astype(np.int8)
     row_signs: Signs = np.where(null_mask(right) | null_mask(left), nulls, signs)
@@ -241,7 +219,7 @@ def _list_signs(left: Lists, right: Lists) -> Signs:
     counts = np.minimum(left.lengths, right.lengths)
     owner = np.repeat(np.arange(counts.size), counts)
     inside = np.arange(owner.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    pairs = [side.values.take(pa.array(side.starts[owner] + inside)) for side in (left, right)]
+    pairs = [pc.take(side.values, pa.array(side.starts[owner] + inside)) for side in (left, right)]
     pair_signs = _signs(*pairs)
     (differing,) = np.nonzero(pair_signs)
     rows, first = np.unique(owner[differing], return_index=True)
@@ -251,38 +229,28 @@ def _list_signs(left: Lists, right: Lists) -> Signs:
 
 def is_distinct(left: Value, right: Value) -> Value:
     """Compare for inequality with null as a value like any other."""
-    import pyarrow.compute as pc
-
     one_null = pc.xor(pc.is_null(left), pc.is_null(right))
     return pc.or_(one_null, pc.coalesce(not_equal(left, right), scalar_of(False)))
 
 
 def all_of(*operands: Value) -> Value:
     """Join by AND: false wins over null."""
-    import pyarrow.compute as pc
-
     return reduce(pc.and_kleene, operands)
 
 
 def any_of(*operands: Value) -> Value:
     """Join by OR: true wins over null."""
-    import pyarrow.compute as pc
-
     return reduce(pc.or_kleene, operands)
 
 
 def is_truth(value: Value, *, truth: bool, negated: bool) -> Value:
     """Compute IS [NOT] TRUE and IS [NOT] FALSE, which are never null."""
-    import pyarrow.compute as pc
-
     answers = pc.equal(pc.fill_null(value, scalar_of(not truth)), scalar_of(truth))
     return pc.invert(answers) if negated else answers
 
 
 def in_set(value: Value, *, members: pa.Array, has_null: bool) -> Value:
     """Compute IN a list of literals of the value's type (``members`` without nulls)."""
-    import pyarrow.compute as pc
-
     if pt.is_floating(value.type):
         zeros = array_of([0.0, -0.0], members.type)
         if pc.any(pc.equal(members, zeros[0])).as_py():
@@ -306,8 +274,6 @@ def value_nulls(value: Value) -> int:
 
 def _find(value: Value, members: pa.Array) -> Value:
     """Look the values up; integers far from all members are not looked up at all."""
-    import pyarrow.compute as pc
-
     bounds = pt.is_integer(value.type) and len(members) >= _LOOKED_UP_MIN
     if not bounds or isinstance(value, pa.Scalar):
         return pc.is_in(value, value_set=members)
@@ -317,13 +283,11 @@ def _find(value: Value, members: pa.Array) -> Value:
     if 2 * (pc.sum(near).as_py() or 0) > len(value):
         return pc.is_in(value, value_set=members)
     array, near = aligned(value, near)
-    return pc.replace_with_mask(near, near, pc.is_in(array.filter(near), value_set=members))
+    return pc.replace_with_mask(near, near, pc.is_in(pc.filter(array, near), value_set=members))
 
 
 def like(value: Value, pattern: Value, *, ignore_case: bool) -> Value:
     r"""Match SQL patterns: % is any text, _ one character, \ takes what follows literally."""
-    import pyarrow.compute as pc
-
     if isinstance(pattern, pa.Scalar):
         if not pattern.is_valid:
             return pc.if_else(pc.is_null(value), None, scalar_of(None, pa.bool_()))
@@ -333,14 +297,14 @@ def like(value: Value, pattern: Value, *, ignore_case: bool) -> Value:
             return contains(value, piece)
         return pc.match_like(value, pattern=_escaped(text), ignore_case=ignore_case)
     values, patterns = aligned(value, pattern)
-    codes = patterns.dictionary_encode()
+    codes = pc.dictionary_encode(patterns)
     if len(codes.dictionary) > PATTERNS_MAX:
         raise PredicateError(f"LIKE has more than {PATTERNS_MAX:,} different patterns")
     answers = pa.nulls(len(values), pa.bool_())
     for number, pattern_text in enumerate(codes.dictionary.to_pylist()):
         rows_with_pattern = pc.equal(codes.indices, number)
         matched = pc.match_like(
-            values.filter(rows_with_pattern),
+            pc.filter(values, rows_with_pattern),
             pattern=_escaped(pattern_text),
             ignore_case=ignore_case,
         )
@@ -378,7 +342,6 @@ def _escaped(pattern: str) -> str:
 
 def extreme(*values: Value, largest: bool) -> Value:
     """Compute GREATEST or LEAST of each row in the total order; nulls are passed over."""
-    import pyarrow.compute as pc
 
     def pick(best: Value, other: Value) -> Value:
         wins = precedes(best, other) if largest else precedes(other, best)
@@ -390,8 +353,6 @@ def extreme(*values: Value, largest: bool) -> Value:
 
 def as_mask(value: Value, num_rows: int) -> np.ndarray[Any, Any]:
     """Turn a predicate's value into a numpy mask: null counts as false."""
-    import pyarrow.compute as pc
-
     if isinstance(value, pa.Scalar):
         return np.full(num_rows, bool(value.as_py()))
     array = one_array(value)
@@ -411,8 +372,6 @@ def _unpacked(bits: pa.BooleanArray) -> np.ndarray[Any, Any]:
 
 def as_bits(value: Value, num_rows: int) -> pa.BooleanArray:
     """Turn a predicate's value into an array without nulls: null counts as false."""
-    import pyarrow.compute as pc
-
     if isinstance(value, pa.Scalar):
         return pa.array(np.full(num_rows, bool(value.as_py())))
     array = one_array(value)
@@ -432,8 +391,8 @@ def members_of(scalars: Sequence[pa.Scalar], type_: pa.DataType) -> tuple[pa.Arr
     if pt.is_temporal(type_):
         # Python's times stop at microseconds: go through the integers below.
         width = pa.int32() if type_.bit_width == 32 else pa.int64()
-        whole = [scalar.cast(width).as_py() for scalar in scalars if scalar.is_valid]
-        return pa.array(whole, width).cast(type_), len(whole) < len(scalars)
+        whole = [pc.cast(scalar, width).as_py() for scalar in scalars if scalar.is_valid]
+        return pc.cast(pa.array(whole, width), type_), len(whole) < len(scalars)
     values = [scalar.as_py() for scalar in scalars if scalar.is_valid]
     return array_of(values, type_), len(values) < len(scalars)
 

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import comparison
 from lance_nb.table.predicate.arithmetic import arithmetic, negative, number
@@ -26,7 +27,6 @@ from lance_nb.table.predicate.expression import (
     Names,
     call,
     null_of_null,
-    scalar_of,
 )
 from lance_nb.table.predicate.logic import (
     as_test,

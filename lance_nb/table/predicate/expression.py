@@ -13,7 +13,6 @@ Limits: kernels keep no state and see one window of rows at a time.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.encodings import arrow_parts
 from lance_nb.errors import PredicateError
 from lance_nb.table.projection import ROW_COLUMNS
@@ -39,48 +40,6 @@ class Column:
 
     path: Path
     type: pa.DataType
-
-
-def scalar_of(value: Any, type_: pa.DataType | None = None) -> pa.Scalar:
-    """Return ``pa.scalar(value, type_)``, simple values without a conversion.
-
-    To convert any Python value pyarrow first imports pandas where it is installed, which takes
-    longer than most filters; a scalar that is an item of an array needs no conversion.
-    """
-    if value is None:
-        return pa.nulls(1, pa.null() if type_ is None else type_)[0]
-    if type_ is None:
-        type_ = _TYPES_OF_VALUES.get(type(value))
-    match type_:
-        case _ if type_ == pa.bool_() and isinstance(value, bool):
-            data = bytes([value])
-        case _ if type_ == pa.int64() and type(value) is int and -(1 << 63) <= value < 1 << 63:
-            data = value.to_bytes(8, "little", signed=True)
-        case _ if type_ == pa.uint64() and type(value) is int and 0 <= value < 1 << 64:
-            data = value.to_bytes(8, "little")
-        case _ if type_ == pa.float64() and type(value) is float:
-            data = struct.pack("<d", value)
-        case _ if type_ == pa.string() and type(value) is str and _is_encodable(value):
-            return _byte_string(type_, value.encode())
-        case _ if type_ == pa.binary() and type(value) is bytes:
-            return _byte_string(type_, value)
-        case _:
-            return pa.scalar(value, type_)
-    return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(data)])[0]
-
-
-_TYPES_OF_VALUES = {
-    bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary(),
-}  # fmt: skip
-
-
-def _is_encodable(value: str) -> bool:
-    return value.isascii() or value.isprintable()  # a lone surrogate is not printable
-
-
-def _byte_string(type_: pa.DataType, value: bytes) -> pa.Scalar:
-    offsets = struct.pack("<ii", 0, len(value))
-    return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(offsets), pa.py_buffer(value)])[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +181,6 @@ def _needed(expression: Expression, columns: Columns, depth: int) -> Value:
         return _needed_until_valid(expression, columns, depth)
     if expression.name not in _DECIDED_BY or not columns:
         return expression.kernel(*(_needed(operand, columns, depth - 1) for operand in operands))
-    import pyarrow.compute as pc
-
     decided_by = _DECIDED_BY[expression.name]
     result = one_array(_needed(operands[0], columns, depth), len(next(iter(columns.values()))))
     for operand in operands[1:]:
@@ -236,8 +193,6 @@ def _needed(expression: Expression, columns: Columns, depth: int) -> Value:
 
 def _needed_branches(expression: Call, columns: Columns, depth: int) -> Value:
     """Compute each branch of a CASE for the rows that take it."""
-    import pyarrow.compute as pc
-
     test, value, otherwise = expression.operands
     num_rows = len(next(iter(columns.values())))
     is_true = pc.fill_null(one_array(_needed(test, columns, depth - 1), num_rows), False)
@@ -249,12 +204,10 @@ def _needed_branches(expression: Call, columns: Columns, depth: int) -> Value:
 
 def _needed_until_valid(expression: Call, columns: Columns, depth: int) -> Value:
     """Compute each operand of COALESCE for the rows in which those before are null."""
-    import pyarrow.compute as pc
-
     num_rows = len(next(iter(columns.values())))
     result = one_array(_needed(expression.operands[0], columns, depth - 1), num_rows)
     for operand in expression.operands[1:]:
-        is_open = result.is_null()
+        is_open = pc.is_null(result)
         if not is_open.true_count:
             break
         result = pc.coalesce(result, _at_rows(operand, is_open, columns, depth))
@@ -263,14 +216,12 @@ def _needed_until_valid(expression: Call, columns: Columns, depth: int) -> Value
 
 def _at_rows(operand: Expression, is_open: pa.BooleanArray, columns: Columns, depth: int) -> Value:
     """Compute an operand for the open rows; the others are null."""
-    import pyarrow.compute as pc
-
     if not is_open.true_count:
         return pa.nulls(len(is_open), operand.type)
-    rows = {path: column.filter(is_open) for path, column in columns.items()}
+    rows = {path: pc.filter(column, is_open) for path, column in columns.items()}
     value = one_array(_needed(operand, rows, depth - 1), is_open.true_count)
-    place = pc.cumulative_sum(is_open.cast(pa.int64()))
-    return value.take(pc.if_else(is_open, pc.subtract(place, 1), pa.scalar(None, pa.int64())))
+    place = pc.cumulative_sum(pc.cast(is_open, pa.int64()))
+    return pc.take(value, pc.if_else(is_open, pc.subtract(place, 1), pa.scalar(None, pa.int64())))
 
 
 def nodes_of(expression: Expression) -> Iterator[Expression]:
@@ -343,11 +294,11 @@ def per_distinct(function: Callable[..., Any], type_: pa.DataType) -> Kernel:
     def kernel(value: Value) -> Value:
         if isinstance(value, pa.Scalar):
             return pa.scalar(function(value.as_py()) if value.is_valid else None, type_)
-        encoded = one_array(value).dictionary_encode()
+        encoded = pc.dictionary_encode(one_array(value))
         values = [
             None if text is None else function(text) for text in encoded.dictionary.to_pylist()
         ]
-        return pa.array(values, type_).take(encoded.indices)
+        return pc.take(pa.array(values, type_), encoded.indices)
 
     return kernel
 
@@ -355,7 +306,7 @@ def per_distinct(function: Callable[..., Any], type_: pa.DataType) -> Kernel:
 def to_numpy(array: pa.Array) -> np.ndarray[Any, Any]:
     """Return numbers as numpy sees them; what stands at a null is not defined."""
     if array.null_count:
-        array = array.fill_null(0)
+        array = pc.fill_null(array, 0)
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
@@ -364,7 +315,7 @@ def with_nulls_of(values: np.ndarray[Any, Any], *arrays: pa.Array) -> pa.Array:
     mask = np.zeros(len(values), np.bool_)
     for array in arrays:
         if array.null_count:
-            mask |= np.asarray(array.is_null().to_numpy(zero_copy_only=False))
+            mask |= np.asarray(pc.is_null(array).to_numpy(zero_copy_only=False))
     return pa.array(values, mask=mask if mask.any() else None)
 
 
@@ -428,8 +379,6 @@ def child(parent: Expression, name: str, *, place: str = "") -> Expression:
         return Column((*parent.path, name), type_.field(number).type)
 
     def kernel(value: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.struct_field(value, [number])
 
     return call(f"field {name!r}", kernel, parent)

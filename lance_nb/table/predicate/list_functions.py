@@ -19,6 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.casts import cast_kernel, cast_value
 from lance_nb.table.predicate.coercion import cast, common_type, fit_literal, plain, text
@@ -32,7 +34,6 @@ from lance_nb.table.predicate.expression import (
     one_array,
     only_value,
     per_row,
-    scalar_of,
 )
 from lance_nb.table.predicate.lists import (
     ITEMS_MAX,
@@ -94,8 +95,6 @@ def with_elements(
 
 def _widened(type_: pa.DataType) -> Callable[[Value], Value]:
     def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.cast(rows, type_, safe=False)  # integers above 2**53 are rounded, as in pylance
 
     return kernel
@@ -131,8 +130,6 @@ def _parents(lists: pa.Array) -> Any:
 
     Not by ``list_parent_indices``, which also counts what lies under null lists.
     """
-    import pyarrow.compute as pc
-
     sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
     return np.repeat(np.arange(len(lists)), sizes)
 
@@ -143,14 +140,12 @@ def _rows_with(lists: pa.Array, hits: Any) -> Any:
 
 
 def _hits(value: Value) -> Any:
-    import pyarrow.compute as pc
-
     array = one_array(pc.fill_null(value, False))
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def _answer(result: Any, lists: pa.Array) -> pa.Array:
-    lost = np.asarray(lists.is_null().to_numpy(zero_copy_only=False))
+    lost = np.asarray(pc.is_null(lists).to_numpy(zero_copy_only=False))
     return pa.array(result, mask=lost if lost.any() else None)
 
 
@@ -159,10 +154,8 @@ def _has(name: str, operands: Sequence[Expression]) -> Expression:
     literal = element.scalar if isinstance(element, Literal) else None
 
     def kernel(rows: pa.Array, elements: pa.Array) -> pa.Array:
-        import pyarrow.compute as pc
-
         flat = pc.list_flatten(rows)
-        other = elements.take(pa.array(_parents(rows))) if literal is None else literal
+        other = pc.take(elements, pa.array(_parents(rows))) if literal is None else literal
         hits = _hits(identical(flat, other))
         answers = _answer(_rows_with(rows, hits) > 0, rows)
         return pc.if_else(pc.is_valid(elements), answers, scalar_of(None, pa.bool_()))
@@ -194,7 +187,7 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
     lists, elements = with_elements(lists, *literals, name=name)
     scalars = [literal.scalar for literal in elements if isinstance(literal, Literal)]
     members, has_null = members_of(scalars, lists.type.value_type)
-    members = float_bits(members).unique().view(members.type)
+    members = pc.unique(float_bits(members)).view(members.type)
     is_empty = is_list(operands[1].type) and operands[1].scalar.is_valid and not elements
 
     if is_empty:
@@ -221,8 +214,6 @@ def _constant(rows: pa.Array, *, value: bool) -> pa.Array:
 
 def has_items(value: Value, *, members: pa.Array, has_null: bool, every: bool) -> Value:
     """Tell which lists have one (or every one) of the members; null where the list is null."""
-    import pyarrow.compute as pc
-
     (rows,) = aligned(value)
     flat = pc.list_flatten(rows)
     nulls = _hits(pc.is_null(flat)) if has_null else np.zeros(len(flat), np.bool_)
@@ -261,9 +252,7 @@ def _length(name: str, operands: Sequence[Expression]) -> Expression:
         raise PredicateError("cardinality of nested lists is not supported; use array_length")
 
     def kernel(rows: Value, numbers: Value) -> Value:
-        import pyarrow.compute as pc
-
-        lengths = pc.list_value_length(rows).cast(pa.uint64())
+        lengths = pc.cast(pc.list_value_length(rows), pa.uint64())
         return pc.if_else(pc.equal(numbers, 1), lengths, scalar_of(None, pa.uint64()))
 
     return call(name, kernel, list_of(operands[0], name=name), cast(dimension, pa.int64()))
@@ -271,8 +260,6 @@ def _length(name: str, operands: Sequence[Expression]) -> Expression:
 
 def _empty(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.equal(pc.list_value_length(rows), 0)
 
     return call(name, kernel, list_of(operands[0], name=name))
@@ -283,10 +270,10 @@ def element_at(name: str, operands: Sequence[Expression]) -> Expression:
     lists = list_of(operands[0], name=name)
 
     def pick(rows: pa.Array, numbers: pa.Array) -> pa.Array:
-        import pyarrow.compute as pc
-
-        places = np.asarray(numbers.fill_null(0).to_numpy(zero_copy_only=False))
-        lengths = np.asarray(pc.list_value_length(rows).fill_null(0).to_numpy(zero_copy_only=False))
+        places = np.asarray(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False))
+        lengths = np.asarray(
+            pc.fill_null(pc.list_value_length(rows), 0).to_numpy(zero_copy_only=False)
+        )
         flat = flattened(rows)
         ends = np.cumsum(lengths)
         offsets = np.where(places > 0, places - 1, lengths + places)
@@ -426,7 +413,7 @@ def whole(expression: Expression) -> Expression:
 
 def ints(array: pa.Array) -> Ints:
     """Return whole numbers, cut to what no list reaches; 0 at nulls."""
-    numbers = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
+    numbers = np.asarray(pc.fill_null(array, 0).to_numpy(zero_copy_only=False))
     return np.asarray(np.clip(numbers, -(1 << 40), 1 << 40), np.int64)
 
 
@@ -444,7 +431,7 @@ def _resize(name: str, operands: Sequence[Expression]) -> Expression:
         old = lists.starts[owner] + inside
         places = np.where(inside < lists.lengths[owner], old, len(lists.values) + owner)
         merged = pa.concat_arrays([lists.values, fills])
-        return closed(merged.take(pa.array(places)), counts, lists.lost)
+        return closed(pc.take(merged, pa.array(places)), counts, lists.lost)
 
     return call(name, arrays_kernel(kernel), rows, whole(operands[1]), fill)
 
@@ -459,7 +446,9 @@ def list_lengths(array: pa.Array, name: str) -> Ints:
 def _repeat(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(elements: pa.Array, sizes: pa.Array) -> pa.Array:
         counts = list_lengths(sizes, name)
-        return closed(elements.take(pa.array(np.repeat(np.arange(counts.size), counts))), counts)
+        return closed(
+            pc.take(elements, pa.array(np.repeat(np.arange(counts.size), counts))), counts
+        )
 
     return call(name, arrays_kernel(kernel), plain(operands[0]), whole(operands[1]))
 

@@ -16,10 +16,12 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import cast, plain, text, unify_all
 from lance_nb.table.predicate.comparison import float_rank
-from lance_nb.table.predicate.expression import Expression, Literal, call, scalar_of
+from lance_nb.table.predicate.expression import Expression, Literal, call
 from lance_nb.table.predicate.list_functions import (
     Binder,
     ints,
@@ -86,7 +88,7 @@ def _replaced(most: int | None) -> Binder:
                 hits &= ranks(hits, lists) <= times
             merged = pa.concat_arrays([lists.values, after])
             places = np.where(hits, len(lists.values) + lists.rows, np.arange(hits.size))
-            return closed(merged.take(pa.array(places)), lists.lengths, lists.lost)
+            return closed(pc.take(merged, pa.array(places)), lists.lengths, lists.lost)
 
         return call(name, arrays_kernel(kernel), rows, old, new)
 
@@ -174,7 +176,7 @@ def _distance(name: str, operands: Sequence[Expression]) -> Expression:
         sums = []
         for lists in (left_lists, right_lists):
             mask = ~lost[lists.rows]
-            values = lists.values.filter(pa.array(mask))
+            values = pc.filter(lists.values, pa.array(mask))
             sums.append(np.asarray(values.to_numpy(zero_copy_only=False), np.float64))
         rows = left_lists.rows[~lost[left_lists.rows]]
         total = np.bincount(rows, (sums[0] - sums[1]) ** 2, left_lists.lengths.size)
@@ -239,7 +241,7 @@ def _any_value(rows: pa.Array) -> pa.Array:
     positions = np.searchsorted(valid, lists.starts)
     chosen = valid[np.minimum(positions, max(valid.size - 1, 0))] if valid.size else lists.starts
     inside = (positions < valid.size) & (chosen < lists.starts + lists.lengths)
-    return lists.values.take(pa.array(np.where(inside, chosen, 0), mask=~inside))
+    return pc.take(lists.values, pa.array(np.where(inside, chosen, 0), mask=~inside))
 
 
 def _flatten(name: str, operands: Sequence[Expression]) -> Expression:
@@ -263,10 +265,8 @@ def _sort(name: str, operands: Sequence[Expression]) -> Expression:
         raise PredicateError(f"{name} takes 'ASC' or 'DESC', and 'NULLS FIRST' or 'NULLS LAST'")
 
     def kernel(rows: pa.Array) -> pa.Array:
-        import pyarrow.compute as pc
-
         lists = opened(rows)
-        lost = lists.values.is_null()
+        lost = pc.is_null(lists.values)
         table = pa.table({"row": lists.rows, "lost": lost, "value": float_rank(lists.values)})
         first = "descending" if nulls == "NULLS FIRST" else "ascending"
         keys = [("row", "ascending"), ("lost", first), ("value", f"{order.lower()}ending")]
@@ -339,10 +339,8 @@ def _string_to_array(name: str, operands: Sequence[Expression]) -> Expression:
         raise PredicateError(f"{name} needs a separator in quotes")
 
     def kernel(rows: pa.Array) -> pa.Array:
-        import pyarrow.compute as pc
-
         lists = opened(pc.split_pattern(rows, pattern=separator))
-        empty = np.asarray(pc.equal(rows, "").fill_null(False).to_numpy(zero_copy_only=False))
+        empty = np.asarray(pc.fill_null(pc.equal(rows, ""), False).to_numpy(zero_copy_only=False))
         values = lists.values
         if lost is not None:
             values = pc.if_else(pc.equal(values, lost), scalar_of(None, values.type), values)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.kernels.ranges import ragged_indices
 from lance_nb.table.predicate.expression import Value, aligned, only_value
 from lance_nb.value_classes import dataclass
@@ -61,19 +62,17 @@ class Lists:
 def taken(values: pa.Array, places: pa.Array) -> pa.Array:
     """Take values; Arrow takes nulls of no struct with an extension type inside."""
     try:
-        return values.take(places)
+        return pc.take(values, places)
     except pa.ArrowNotImplementedError:
-        return values.cast(_stored(values.type)).take(places).cast(values.type)
+        return pc.cast(pc.take(pc.cast(values, _stored(values.type)), places), values.type)
 
 
 def flattened(rows: pa.Array) -> pa.Array:
     """Return the values of all lists; Arrow makes none of such structs where all are null."""
-    import pyarrow.compute as pc
-
     try:
         return pc.list_flatten(rows)
     except pa.ArrowNotImplementedError:
-        return pc.list_flatten(rows.cast(_stored(rows.type))).cast(rows.type.value_type)
+        return pc.cast(pc.list_flatten(pc.cast(rows, _stored(rows.type))), rows.type.value_type)
 
 
 def _stored(type_: pa.DataType) -> pa.DataType:
@@ -92,16 +91,14 @@ def _stored(type_: pa.DataType) -> pa.DataType:
 
 def opened(rows: pa.Array) -> Lists:
     """Take lists apart; null ones have no values."""
-    import pyarrow.compute as pc
-
-    lengths = np.asarray(pc.list_value_length(rows).fill_null(0).to_numpy(zero_copy_only=False))
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(rows), 0).to_numpy(zero_copy_only=False))
     lengths = lengths.astype(np.int64)
     return Lists(flattened(rows), np.cumsum(lengths) - lengths, lengths, null_mask(rows))
 
 
 def null_mask(array: pa.Array) -> Mask:
     """Tell which values are null."""
-    return np.asarray(array.is_null().to_numpy(zero_copy_only=False))
+    return np.asarray(pc.is_null(array).to_numpy(zero_copy_only=False))
 
 
 def closed(values: pa.Array, lengths: Ints, lost: Mask | None = None) -> pa.Array:
@@ -116,7 +113,7 @@ def closed(values: pa.Array, lengths: Ints, lost: Mask | None = None) -> pa.Arra
 
 def numbered(*arrays: pa.Array) -> list[Ints]:
     """Return a number per value: equal ones, also of several arrays, have one; so have nulls."""
-    encoded = pa.concat_arrays(arrays).dictionary_encode(null_encoding="encode")
+    encoded = pc.dictionary_encode(pa.concat_arrays(arrays), null_encoding="encode")
     whole = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
     return np.split(whole, np.cumsum([len(array) for array in arrays])[:-1])
 
@@ -148,7 +145,7 @@ def joined(parts: Sequence[Lists], lost: Mask) -> pa.Array:
     lengths = np.column_stack([part.lengths for part in parts])
     values = pa.concat_arrays([part.values for part in parts])
     places = ragged_indices(starts.ravel(), lengths.ravel())
-    return closed(values.take(pa.array(places)), lengths.sum(axis=1), lost)
+    return closed(pc.take(values, pa.array(places)), lengths.sum(axis=1), lost)
 
 
 def single(elements: pa.Array) -> Lists:

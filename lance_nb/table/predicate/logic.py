@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import comparison
 from lance_nb.table.predicate.arithmetic import number
@@ -28,7 +30,6 @@ from lance_nb.table.predicate.expression import (
     Value,
     call,
     is_null_literal,
-    scalar_of,
 )
 from lance_nb.table.predicate.sql_text import Bulk
 
@@ -54,15 +55,11 @@ def negation(operand: Expression) -> Expression:
 
 def invert(value: Value) -> Value:
     """Tell which conditions are false."""
-    import pyarrow.compute as pc
-
     return pc.invert(value)
 
 
 def is_null(value: Value) -> Value:
     """Tell which values are null."""
-    import pyarrow.compute as pc
-
     return pc.is_null(value)
 
 
@@ -90,8 +87,6 @@ def as_test(expression: Expression) -> Expression:
 
 def true_or_null(value: Value) -> Value:
     """Make null of what is false."""
-    import pyarrow.compute as pc
-
     return pc.if_else(value, value, scalar_of(None, pa.bool_()))
 
 

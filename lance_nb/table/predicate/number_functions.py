@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.arithmetic import arithmetic
 from lance_nb.table.predicate.coercion import as_float16, cast, plain, unify, unify_all
@@ -33,7 +35,6 @@ from lance_nb.table.predicate.expression import (
     call,
     only_value,
     per_row,
-    scalar_of,
     to_numpy,
     with_nulls_of,
 )
@@ -67,7 +68,7 @@ def numpy_kernel(function: Callable[..., Any], type_: pa.DataType | None = None)
         arrays = aligned(*values)
         with np.errstate(all="ignore"):
             result = with_nulls_of(function(*map(to_numpy, arrays)), *arrays)
-        result = result.cast(type_ or values[0].type)
+        result = pc.cast(result, type_ or values[0].type)
         return (
             only_value(result) if all(isinstance(value, pa.Scalar) for value in values) else result
         )
@@ -79,8 +80,6 @@ def _arrow(name: str, fallback: Callable[..., Any]) -> Kernel:
     """Return the kernel of Arrow; older releases lack some of them."""
 
     def kernel(*values: Value) -> Value:
-        import pyarrow.compute as pc
-
         function = getattr(pc, name, None)
         return function(*values) if function is not None else numpy_kernel(fallback)(*values)
 
@@ -91,8 +90,6 @@ def _with_nan(kernel: Kernel, sign32: int, sign64: int) -> Kernel:
     """Give NaNs of operands that are no NaN a sign; a NaN operand stays what it is."""
 
     def signed(value: Value) -> Value:
-        import pyarrow.compute as pc
-
         result = kernel(value)
         sign = sign32 if pt.is_float32(value.type) else sign64
         infinity = scalar_of(np.inf, result.type)
@@ -140,8 +137,6 @@ def _degrees(value: Any) -> Any:
 
 
 def _round_half_away(values: Value) -> Value:
-    import pyarrow.compute as pc
-
     return pc.round(values, 0, "half_towards_infinity")
 
 
@@ -149,8 +144,6 @@ _ln = _with_nan(_arrow("ln", np.log), -1, 1)
 
 
 def _cot(value: Value) -> Value:
-    import pyarrow.compute as pc
-
     return pc.divide(scalar_of(1, value.type), pc.tan(value))
 
 
@@ -164,8 +157,6 @@ def _log(name: str, operands: Sequence[Expression]) -> Expression:
     base = cast(floating(base_operand, name=name), value.type)
 
     def kernel(base: Value, value: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.divide(_ln(value), _ln(base))
 
     logarithm = call(name, kernel, base, value)
@@ -180,8 +171,6 @@ def _power(name: str, operands: Sequence[Expression]) -> Expression:
         raise PredicateError(f"{name} of a decimal needs a whole exponent; cast it to double")
 
     def kernel(base: Value, exponent: Value) -> Value:
-        import pyarrow.compute as pc
-
         zeros = pc.and_(pc.equal(base, 0.0), pc.less(exponent, 0.0))
         if pc.any(zeros).as_py():
             raise pa.ArrowInvalid("zero has no negative power")
@@ -227,8 +216,6 @@ def _atan2(name: str, operands: Sequence[Expression]) -> Expression:
 
 def _nanvl(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(value: Value, other: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.if_else(pc.is_nan(value), other, value)
 
     result = call(name, kernel, *_alike(operands, name=name))
@@ -270,8 +257,6 @@ def _scaled(rounding: Kernel, *, wraps: bool) -> Kernel:
     """
 
     def kernel(value: Value, digits: Value) -> Value:
-        import pyarrow.compute as pc
-
         arrays = aligned(digits)
         wide = to_numpy(arrays[0])
         counts = wide.astype(np.int32)
@@ -309,10 +294,8 @@ def _rounded_decimal(name: str, value: Expression, operands: Sequence[Expression
     make = pa.decimal128 if pt.is_decimal128(value.type) else pa.decimal256
 
     def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
         rounded = pc.round(rows, ndigits=digits, round_mode="half_towards_infinity")
-        return rounded.cast(make(value.type.precision, scale))
+        return pc.cast(rounded, make(value.type.precision, scale))
 
     return call(name, kernel, value)
 
@@ -325,15 +308,11 @@ def _trunc(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _towards_zero(value: Value) -> Value:
-    import pyarrow.compute as pc
-
     return pc.trunc(value)
 
 
 def _truncated(value: Value) -> Value:
     """Cut the fraction off: a zero loses its sign, a fraction below zero keeps it."""
-    import pyarrow.compute as pc
-
     return pc.if_else(pc.equal(value, 0.0), scalar_of(0, value.type), pc.trunc(value))
 
 
@@ -359,8 +338,6 @@ _KERNELS: dict[str, Kernel] = {
 
 def _abs(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(value: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.abs_checked(value)
 
     return as_float16(call(name, kernel, numeric(operands[0], name=name)), operands)
@@ -375,8 +352,6 @@ def _extreme(name: str, operands: Sequence[Expression]) -> Expression:
 
 def _coalesce(name: str, operands: Sequence[Expression]) -> Expression:
     def kernel(*values: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.coalesce(*values)
 
     return as_float16(
@@ -398,8 +373,6 @@ def _nullif(name: str, operands: Sequence[Expression]) -> Expression:
     left, right = unify(*operands, fit=False)
 
     def kernel(value: Value, other: Value) -> Value:
-        import pyarrow.compute as pc
-
         same = pc.fill_null(identical(value, other), False)
         return pc.if_else(same, scalar_of(None, value.type), value)
 
@@ -412,8 +385,6 @@ def _nvl2(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _is_valid(value: Value) -> Value:
-    import pyarrow.compute as pc
-
     return pc.is_valid(value)
 
 
@@ -425,8 +396,6 @@ def choose(
     result = values[-1]
 
     def kernel(test: Value, value: Value, default: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.if_else(pc.fill_null(test, False), value, default)
 
     for (test, _), value in zip(reversed(branches), reversed(values[:-1]), strict=True):

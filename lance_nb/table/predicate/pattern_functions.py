@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import cast, text
 from lance_nb.table.predicate.expression import (
@@ -27,7 +29,6 @@ from lance_nb.table.predicate.expression import (
     call,
     one_array,
     per_distinct,
-    scalar_of,
 )
 from lance_nb.table.predicate.lists import Mask
 from lance_nb.table.predicate.regular_expressions import Regex
@@ -110,9 +111,7 @@ def _instr(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _never(texts: Value) -> Value:
-    import pyarrow.compute as pc
-
-    return pc.multiply(pc.fill_null(pc.utf8_length(texts), 0), 0).cast(pa.int64())
+    return pc.cast(pc.multiply(pc.fill_null(pc.utf8_length(texts), 0), 0), pa.int64())
 
 
 # name -> (binder, fewest operands, most operands)
@@ -165,8 +164,6 @@ class RegexpMatch:
 
     def __call__(self, value: Value) -> Value:
         """Return the groups of each row's first match, the whole match if there are none."""
-        import pyarrow.compute as pc
-
         type_ = pa.list_(pa.string())
         if self.pattern.has_boundary:
             (texts,) = aligned(value)
@@ -177,24 +174,24 @@ class RegexpMatch:
         if isinstance(pieces, pa.Scalar):
             return scalar_of(list(pieces.as_py().values()) if pieces.is_valid else None, type_)
         rows = one_array(pieces)
-        groups = [rows.field(place).cast(pa.string()) for place in range(rows.type.num_fields)]
+        groups = [pc.cast(rows.field(place), pa.string()) for place in range(rows.type.num_fields)]
         count = len(groups)
         each = np.arange(len(rows) * count)
-        values = pa.concat_arrays(groups).take(pa.array(each % count * len(rows) + each // count))
+        values = pc.take(
+            pa.concat_arrays(groups), pa.array(each % count * len(rows) + each // count)
+        )
         offsets = pa.array(np.arange(0, each.size + 1, count, dtype=np.int32))
-        return pa.ListArray.from_arrays(offsets, values, mask=rows.is_null())
+        return pa.ListArray.from_arrays(offsets, values, mask=pc.is_null(rows))
 
     def is_found(self, value: Value) -> Value:
         """Tell whether the pattern is found, which is what a condition asks; never null."""
-        import pyarrow.compute as pc
-
         return pc.fill_null(self.pattern.matches(value), False)
 
     def _each(self, value: Value, texts: pa.Array, odd: Mask) -> Value:
-        usual = self(texts.filter(pa.array(~odd)))
-        rows = [self.pattern.groups(text) for text in texts.filter(pa.array(odd)).to_pylist()]
+        usual = self(pc.filter(texts, pa.array(~odd)))
+        rows = [self.pattern.groups(text) for text in pc.filter(texts, pa.array(odd)).to_pylist()]
         place = np.where(odd, len(usual) + np.cumsum(odd) - 1, np.cumsum(~odd) - 1)
-        result = pa.concat_arrays([usual, pa.array(rows, usual.type)]).take(pa.array(place))
+        result = pc.take(pa.concat_arrays([usual, pa.array(rows, usual.type)]), pa.array(place))
         return result[0] if isinstance(value, pa.Scalar) else result
 
 
@@ -234,10 +231,8 @@ def _regexp_count(name: str, operands: Sequence[Expression]) -> Expression:
         raise PredicateError(f"{name} begins to count at a character from 1 on")
 
     def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
         if pattern is None:
-            return pc.multiply(pc.fill_null(pc.utf8_length(rows), 0), 0).cast(pa.int64())
+            return pc.cast(pc.multiply(pc.fill_null(pc.utf8_length(rows), 0), 0), pa.int64())
         if start == 1:
             return pc.fill_null(pattern.counted(rows), 0)
         counts = pattern.counted(pc.utf8_slice_codeunits(rows, start=start - 1))

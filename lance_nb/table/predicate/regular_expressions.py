@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.expression import Value
 from lance_nb.table.predicate.lists import Mask, arrays_kernel
@@ -63,8 +64,6 @@ class Regex:
 
     def matches(self, values: Value) -> Value:
         """Tell whether the pattern is found in each text."""
-        import pyarrow.compute as pc
-
         return self._apply(
             values,
             lambda rows: pc.match_substring_regex(rows, pattern=self.re2),
@@ -74,7 +73,6 @@ class Regex:
 
     def replaced(self, values: Value, replacement: str, times: int | None) -> Value:
         """Replace the first matches, all of them for None; the replacement is written as RE2's."""
-        import pyarrow.compute as pc
 
         def replace_text(text: str) -> str:
             def expand(match: re.Match[str]) -> str:
@@ -106,13 +104,12 @@ class Regex:
 
     def counted(self, values: Value) -> Value:
         """Count the matches, empty ones too; null in a null."""
-        import pyarrow.compute as pc
 
         def count_array(rows: pa.Array) -> pa.Array:
             # Arrow's own count takes empty matches inside of characters, and twice at the end.
             marked = pc.replace_substring_regex(rows, pattern=f"({self.re2})", replacement="\\1\0")
             counts = (pc.count_substring(texts, pattern="\0") for texts in (marked, rows))
-            return pc.subtract(*counts).cast(pa.int64())
+            return pc.cast(pc.subtract(*counts), pa.int64())
 
         return self._apply(
             values, count_array, lambda text: sum(1 for _ in self._matches(text)), pa.int64()
@@ -120,8 +117,6 @@ class Regex:
 
     def place(self, text: str) -> int:
         """Return where in a text, in characters from 0, the pattern is found; -1 for nowhere."""
-        import pyarrow.compute as pc
-
         if self.has_boundary and not text.isascii():
             self.check_cost(text)
             match = self._python.search(text)
@@ -145,8 +140,6 @@ class Regex:
     @staticmethod
     def beyond_ascii(rows: pa.Array) -> Mask:
         """Mark the texts in which RE2 would look for other boundaries than Rust does."""
-        import pyarrow.compute as pc
-
         is_ascii = pc.fill_null(pc.string_is_ascii(rows), True)
         return ~np.asarray(is_ascii.to_numpy(zero_copy_only=False))
 
@@ -173,16 +166,16 @@ class Regex:
             odd = self.beyond_ascii(rows)
             if not odd.any():
                 return array_kernel(rows)
-            texts = rows.filter(pa.array(odd)).to_pylist()
+            texts = pc.filter(rows, pa.array(odd)).to_pylist()
             for text in texts:
                 self.check_cost(text)
-            usual = array_kernel(rows.filter(pa.array(~odd)))
+            usual = array_kernel(pc.filter(rows, pa.array(~odd)))
             other = pa.array(
                 [text_kernel(text) for text in texts], usual.type if type_ is None else type_
             )
-            merged = pa.concat_arrays([usual, other.cast(usual.type)])
+            merged = pa.concat_arrays([usual, pc.cast(other, usual.type)])
             place = np.where(odd, len(usual) + np.cumsum(odd) - 1, np.cumsum(~odd) - 1)
-            return merged.take(pa.array(place))
+            return pc.take(merged, pa.array(place))
 
         return arrays_kernel(kernel)(values)
 

@@ -19,6 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
+from lance_nb.arrow_compute import scalar_of
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import text_kernels
 from lance_nb.table.predicate.coercion import cast, plain, plain_for_cast, text
@@ -31,7 +33,6 @@ from lance_nb.table.predicate.expression import (
     call,
     per_distinct,
     per_row,
-    scalar_of,
 )
 
 _DIGESTS = ("md5", "sha224", "sha256", "sha384", "sha512", "blake2s", "blake2b")
@@ -112,10 +113,8 @@ def of_text(function: str, type_: pa.DataType | None = None, **options: Any) -> 
     """Make a binder of an Arrow function of one text."""
 
     def kernel(value: Value) -> Value:
-        import pyarrow.compute as pc
-
         result = getattr(pc, function)(value, **options)
-        return result if type_ is None else result.cast(type_)
+        return result if type_ is None else pc.cast(result, type_)
 
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         return call(name, kernel, text(operands[0], name=name))
@@ -133,8 +132,6 @@ def _bits(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _times(value: Value, factor: int) -> Value:
-    import pyarrow.compute as pc
-
     return pc.multiply(value, scalar_of(factor, value.type))
 
 
@@ -156,8 +153,6 @@ def _with_literal(function: str) -> Binder:
 
 def match_literal(rows: Value, *, function: str, pattern: str) -> Value:
     """Compute an Arrow function of texts and one pattern."""
-    import pyarrow.compute as pc
-
     return getattr(pc, function)(rows, pattern=pattern)
 
 
@@ -190,8 +185,6 @@ def _concat(name: str, operands: Sequence[Expression]) -> Expression:
     parts = [cast(written(operand), pa.string()) for operand in operands]
 
     def kernel(*values: Value) -> Value:
-        import pyarrow.compute as pc
-
         # Filled here: Arrow's own way to skip nulls loses rows in which all are null.
         filled = [pc.fill_null(value, "") for value in values]
         return pc.binary_join_element_wise(*filled, "")
@@ -207,8 +200,6 @@ def joined(name: str, left: Expression, right: Expression) -> Expression:
     nothing = scalar_of("", type_)
 
     def kernel(*values: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.binary_join_element_wise(*values, nothing)
 
     return call(name, kernel, *parts)

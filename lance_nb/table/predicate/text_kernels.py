@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.kernels import substring
 from lance_nb.encodings.kernels.ranges import ragged_indices, starts_of
 from lance_nb.table.predicate.expression import Kernel, Value, aligned, per_row
@@ -126,15 +127,13 @@ def whole(function: Callable[..., pa.Array], type_: pa.DataType) -> Kernel:
     """Make a kernel of a function of whole arrays; a null operand gives null."""
 
     def kernel(*values: Value) -> Value:
-        import pyarrow.compute as pc
-
         arrays = aligned(*values)
         filled = [_filled(array) for array in arrays]
         result = function(*filled)
-        result = result if result.type == type_ else result.cast(type_)
+        result = result if result.type == type_ else pc.cast(result, type_)
         for array in arrays:
             if array.null_count:
-                result = pc.if_else(array.is_valid(), result, pa.scalar(None, type_))
+                result = pc.if_else(pc.is_valid(array), result, pa.scalar(None, type_))
         return result[0] if all(isinstance(value, pa.Scalar) for value in values) else result
 
     return kernel
@@ -144,7 +143,7 @@ def _filled(array: pa.Array) -> pa.Array:
     """Fill nulls by what no function refuses."""
     if pa.types.is_null(array.type):
         return pa.array([""] * len(array), pa.string())
-    return array.fill_null(1 if pa.types.is_integer(array.type) else "")
+    return pc.fill_null(array, 1 if pa.types.is_integer(array.type) else "")
 
 
 def numbers_of(array: pa.Array) -> Ints:
@@ -195,15 +194,11 @@ def ends_with(texts: pa.Array, pieces: pa.Array) -> pa.Array:
 
 
 def _same(points: Points, other: Points) -> pa.Array:
-    import pyarrow.compute as pc
-
     return pc.equal(text_of(points), text_of(other))
 
 
 def repeat(texts: pa.Array, counts: pa.Array) -> pa.Array:
     """Write each text ``count`` times."""
-    import pyarrow.compute as pc
-
     count = np.maximum(numbers_of(counts), 0)
     lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)
     # A longer one is refused whatever its length: the product must not overflow before.
@@ -213,8 +208,6 @@ def repeat(texts: pa.Array, counts: pa.Array) -> pa.Array:
 
 def pad(texts: pa.Array, counts: pa.Array, fills: pa.Array, *, at_left: bool) -> pa.Array:
     """Fill each text up to ``count`` characters; cut what is longer."""
-    import pyarrow.compute as pc
-
     points, fill, count = points_of(texts), points_of(fills), np.maximum(numbers_of(counts), 0)
     check_amounts(count, TEXT_CHARS_MAX, "a text")
     missing = np.where(fill.lengths > 0, np.maximum(count - points.lengths, 0), 0)
@@ -238,7 +231,7 @@ def initcap(texts: pa.Array) -> pa.Array:
         [*(character.upper() for character in chars), *(character.lower() for character in chars)],
         pa.string(),
     )
-    pieces = forms.take(pa.array(place + np.where(inside, len(chars), 0)))
+    pieces = pc.take(forms, pa.array(place + np.where(inside, len(chars), 0)))
     if not len(pieces):
         return text_of(points)
     _, ends, data = pieces.buffers()
@@ -280,18 +273,16 @@ def md5(value: str) -> str:
 
 def concat_ws(values: Sequence[pa.Array]) -> pa.Array:
     """Join the texts of each row that are not null by the first one; null where that is."""
-    import pyarrow.compute as pc
-
     separator, *texts = values
     between = pc.fill_null(separator, "")
     out = pa.array([""] * len(separator), pa.string())
     begun = pa.array(np.zeros(len(separator), np.bool_))
     for text in texts:
-        is_there = text.is_valid()
+        is_there = pc.is_valid(text)
         gap = pc.if_else(pc.and_(begun, is_there), between, "")
         out = pc.binary_join_element_wise(out, gap, pc.fill_null(text, ""), "")
         begun = pc.or_(begun, is_there)
-    return pc.if_else(separator.is_valid(), out, pa.scalar(None, pa.string()))
+    return pc.if_else(pc.is_valid(separator), out, pa.scalar(None, pa.string()))
 
 
 _ROWS_PER_PATTERN = 16  # fewer than so many, and a row at a time is faster
@@ -306,7 +297,7 @@ def by_pattern(
     """
 
     def function(texts: pa.Array, *arguments: pa.Array) -> pa.Array:
-        coded = [argument.dictionary_encode() for argument in arguments[:count]]
+        coded = [pc.dictionary_encode(argument) for argument in arguments[:count]]
         key: Ints = np.zeros(len(texts), np.int64)
         for encoded in coded:
             key *= max(len(encoded.dictionary), 1)
@@ -324,16 +315,14 @@ def by_pattern(
         parts = []
         for places in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
             patterns = [argument[int(places[0])].as_py() for argument in arguments[:count]]
-            mine = [column.take(pa.array(places)) for column in columns]
-            parts.append(with_literals(mine[0], *patterns, *mine[1:]).cast(type_))
-        return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
+            mine = [pc.take(column, pa.array(places)) for column in columns]
+            parts.append(pc.cast(with_literals(mine[0], *patterns, *mine[1:]), type_))
+        return pc.take(pa.concat_arrays(parts), pa.array(np.argsort(order)))
 
     return function
 
 
 def _strpos(texts: pa.Array, piece: str) -> pa.Array:
-    import pyarrow.compute as pc
-
     if not piece:
         return pa.array(np.ones(len(texts), np.int32))
     parts = pc.split_pattern(texts, pattern=piece, max_splits=1)
@@ -343,8 +332,6 @@ def _strpos(texts: pa.Array, piece: str) -> pa.Array:
 
 
 def _replace(texts: pa.Array, old: str, new: str) -> pa.Array:
-    import pyarrow.compute as pc
-
     if old:
         return pc.replace_substring(texts, pattern=old, replacement=new)
     # Nothing is found before and behind every character.
@@ -352,8 +339,6 @@ def _replace(texts: pa.Array, old: str, new: str) -> pa.Array:
 
 
 def _split_part(texts: pa.Array, delimiter: str, numbers: pa.Array) -> pa.Array:
-    import pyarrow.compute as pc
-
     number = numbers_of(numbers)
     if bool((number == 0).any()):
         raise pa.ArrowInvalid("split_part counts from 1")
@@ -366,7 +351,7 @@ def _split_part(texts: pa.Array, delimiter: str, numbers: pa.Array) -> pa.Array:
     place = np.where(number > 0, number - 1, np.diff(ends) + number)
     inside = (place >= 0) & (place < np.diff(ends))
     positions = pa.array(ends[:-1] + place, mask=~inside)
-    return values.take(positions).fill_null("")
+    return pc.fill_null(pc.take(values, positions), "")
 
 
 def _split_one(value: str, delimiter: str, number: int) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb import arrow_compute as pc
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.casts import with_zone
 from lance_nb.table.predicate.coercion import cast, plain
@@ -96,11 +97,9 @@ def _to_char(name: str, operands: Sequence[Expression]) -> Expression:
     timestamp_type = pa.timestamp(unit, value.type.tz)
 
     def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
         finer = _PER_UNIT[unit] < _PER_UNIT[rows.type.unit]
         cut = rows if finer else pc.floor_temporal(rows, unit=_WORDS[unit])
-        texts = pc.strftime(cut.cast(timestamp_type), format=form)
+        texts = pc.strftime(pc.cast(cut, timestamp_type), format=form)
         if _PERCENT_MARK in form:
             texts = pc.replace_substring(texts, _PERCENT_MARK, "%")
         if _OFFSET_MARK not in form:
@@ -121,10 +120,8 @@ def _to_unixtime(name: str, operands: Sequence[Expression]) -> Expression:
         return cast(value, pa.int64())
 
     def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
         per_second = 10**9 // _PER_UNIT[rows.type.unit]
-        return pc.divide(rows.cast(pa.int64()), pa.scalar(per_second))
+        return pc.divide(pc.cast(rows, pa.int64()), pa.scalar(per_second))
 
     return call(name, kernel, _time(value, name=name))
 
@@ -137,8 +134,6 @@ def _to_local_time(name: str, operands: Sequence[Expression]) -> Expression:
     value = _time(operands[0], name=name)
 
     def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.local_timestamp(rows)
 
     return call(name, kernel, value) if value.type.tz else value
@@ -149,8 +144,8 @@ def _make_date(name: str, operands: Sequence[Expression]) -> Expression:
         rows = aligned(*parts)
         lost = np.zeros(len(rows[0]), np.bool_)
         for part in rows:
-            lost |= np.asarray(part.is_null().to_numpy(zero_copy_only=False))
-        year, month, day = (part.fill_null(1).to_numpy(zero_copy_only=False) for part in rows)
+            lost |= np.asarray(pc.is_null(part).to_numpy(zero_copy_only=False))
+        year, month, day = (pc.fill_null(part, 1).to_numpy(zero_copy_only=False) for part in rows)
         wrong = (month < 1) | (month > 12) | (abs(year) > 9999) | (day < 1)
         months = np.where(wrong, 0, (year - 1970) * 12 + month - 1).astype("datetime64[M]")
         dates = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
@@ -187,12 +182,12 @@ def _date_bin(name: str, operands: Sequence[Expression]) -> Expression:
         origin = int(start.scalar.value)
 
     def kernel(rows: pa.Array) -> pa.Array:
-        ticks = rows.cast(pa.int64())
-        numbers = ticks.fill_null(0).to_numpy(zero_copy_only=False)
+        ticks = pc.cast(rows, pa.int64())
+        numbers = pc.fill_null(ticks, 0).to_numpy(zero_copy_only=False)
         width_ticks, begin = step // per_tick, origin // per_tick
         starts = (numbers - begin) // width_ticks * width_ticks + begin
-        mask = np.asarray(ticks.is_null().to_numpy(zero_copy_only=False))
-        return pa.array(starts, mask=mask).cast(rows.type)
+        mask = np.asarray(pc.is_null(ticks).to_numpy(zero_copy_only=False))
+        return pc.cast(pa.array(starts, mask=mask), rows.type)
 
     return call(name, arrays_kernel(kernel), value)
 
@@ -234,41 +229,33 @@ def date_part(name: str, operands: Sequence[Expression]) -> Expression:
 
 def _arrow_field(function: str) -> Callable[[Value], Value]:
     def kernel(value: Value) -> Value:
-        import pyarrow.compute as pc
-
-        return getattr(pc, function)(value).cast(pa.int32())
+        return pc.cast(getattr(pc, function)(value), pa.int32())
 
     return kernel
 
 
 def _day_of_week(first: int) -> Callable[[Value], Value]:
     def kernel(value: Value) -> Value:
-        import pyarrow.compute as pc
-
         # dow counts from Sunday, from 0; isodow from Monday, from 1.
         start = 7 if first else 1
         days = pc.day_of_week(value, count_from_zero=bool(first), week_start=start)
-        return days.cast(pa.int32())
+        return pc.cast(days, pa.int32())
 
     return kernel
 
 
 def _epoch(value: Value) -> Value:
-    import pyarrow.compute as pc
-
     per_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[value.type.unit]
-    ticks = value.cast(pa.int64()) if value.type.bit_width == 64 else value.cast(pa.int32())
-    return pc.divide(ticks.cast(pa.float64(), safe=False), float(per_second))
+    ticks = pc.cast(value, pa.int64()) if value.type.bit_width == 64 else pc.cast(value, pa.int32())
+    return pc.divide(pc.cast(ticks, pa.float64(), safe=False), float(per_second))
 
 
 def _seconds(per_second: int) -> Callable[[Value], Value]:
     def kernel(value: Value) -> Value:
-        import pyarrow.compute as pc
-
         part = pc.multiply(pc.second(value), pa.scalar(per_second))
-        nanoseconds = pc.round(pc.multiply(pc.subsecond(value), 1e9)).cast(pa.int64())
+        nanoseconds = pc.cast(pc.round(pc.multiply(pc.subsecond(value), 1e9)), pa.int64())
         seconds = pc.add(part, pc.divide(nanoseconds, _PER_SECOND["nanosecond"] // per_second))
-        return seconds if per_second == _PER_SECOND["nanosecond"] else seconds.cast(pa.int32())
+        return seconds if per_second == _PER_SECOND["nanosecond"] else pc.cast(seconds, pa.int32())
 
     return kernel
 
@@ -283,8 +270,6 @@ def _date_trunc(name: str, operands: Sequence[Expression]) -> Expression:
     zone = value.type.tz
 
     def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
         local = pc.local_timestamp(rows) if zone else rows
         floored = pc.floor_temporal(local, unit=unit)
         return with_zone(floored, zone) if zone else floored
@@ -293,10 +278,8 @@ def _date_trunc(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _from_seconds(value: Value) -> Value:
-    import pyarrow.compute as pc
-
     ticks = pc.multiply(value, 1e9)
-    return pc.trunc(ticks).cast(pa.int64()).cast(pa.timestamp("ns"))
+    return pc.cast(pc.cast(pc.trunc(ticks), pa.int64()), pa.timestamp("ns"))
 
 
 def _to_timestamp(unit: str) -> Callable[[str, Sequence[Expression]], Expression]:
@@ -330,8 +313,6 @@ def _read(name: str, value: Expression, form: Expression, unit: str) -> Expressi
         raise PredicateError(f"{name} with a format needs text, and the format in quotes")
 
     def kernel(rows: Value) -> Value:
-        import pyarrow.compute as pc
-
         return pc.strptime(rows, format=written, unit=unit)
 
     return call(name, kernel, value)

@@ -47,6 +47,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_nb import arrow_compute as pc
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import (
     CorruptFileError,
@@ -341,7 +342,7 @@ def _entries(
             yield from _set_entries(segment, reader, part)
             return
     for column in columns:
-        rows = numbers(column.drop_null(), reader.path)
+        rows = numbers(pc.drop_null(column), reader.path)
         yield _present(segment, np.zeros(len(rows), np.int64), rows)
 
 
@@ -428,7 +429,7 @@ def _sorted_value_findings(segment: Segment, reader: FileReader, name: str) -> I
     rows = numbers(_whole(reader, "ids"), reader.path)
     held = _whole(reader, "values")
     places, rows = _present(segment, np.arange(len(rows)), rows)
-    held = held if len(places) == len(held) else held.take(pa.array(places))
+    held = held if len(places) == len(held) else pc.take(held, pa.array(places))
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
     for values, present in _values(segment, column):
@@ -436,8 +437,8 @@ def _sorted_value_findings(segment: Segment, reader: FileReader, name: str) -> I
         matching = (
             np.flatnonzero(rows[positions] == present) if len(rows) else np.empty(0, np.int64)
         )
-        indexed = held.take(pa.array(order[positions[matching]]))
-        differ = _first_difference(values.take(pa.array(matching)), indexed)
+        indexed = pc.take(held, pa.array(order[positions[matching]]))
+        differ = _first_difference(pc.take(values, pa.array(matching)), indexed)
         if differ is not None:
             text = _row_text(segment, int(present[matching[differ]]), "has another value in it")
             yield _finding(segment, "index-values-wrong", text, name)
@@ -446,8 +447,6 @@ def _sorted_value_findings(segment: Segment, reader: FileReader, name: str) -> I
 
 def _first_difference(values: pa.Array, other_values: pa.Array) -> int | None:
     """Return the first place where two arrays differ; null equals null, and NaN equals NaN."""
-    import pyarrow.compute as pc
-
     values, other_values = _comparable(values), _comparable(other_values)
     if values.type != other_values.type or pa.types.is_nested(values.type):
         return None  # the column was cast since, and its index is not used
@@ -545,7 +544,7 @@ class Zones(NamedTuple):
         starts = (fragments << _SHIFT) + firsts
         order = np.argsort(starts)
         low, high = (
-            columns[name].take(pa.array(order)) if name in columns else None
+            pc.take(columns[name], pa.array(order)) if name in columns else None
             for name in ("min", "max")
         )
         return cls(starts[order], (starts + lengths)[order], low, high)
@@ -565,11 +564,9 @@ class Zones(NamedTuple):
 
     def row_outside(self, values: pa.Array, rows: U64s) -> int | None:
         """Return a row whose value is not between the bounds of its zone, None if there is none."""
-        import pyarrow.compute as pc
-
         positions = self.positions_of(rows)
         in_zone = positions >= 0
-        values, rows = values.filter(pa.array(in_zone)), rows[in_zone]
+        values, rows = pc.filter(values, pa.array(in_zone)), rows[in_zone]
         zones = pa.array(positions[in_zone])
         low, high = self.lowest.take(zones), self.highest.take(zones)  # type: ignore[union-attr]
         values, low, high = map(_comparable, (values, low, high))
@@ -580,14 +577,12 @@ class Zones(NamedTuple):
 
 def _comparable(values: pa.Array) -> pa.Array:
     """Return values in a form in which Arrow compares and finds them; -0.0 becomes 0.0."""
-    import pyarrow.compute as pc
-
     if isinstance(values.type, pa.BaseExtensionType):
         values = values.storage
     if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+        values = pc.cast(values, values.type.value_type)
     if pa.types.is_float16(values.type):
-        values = values.cast(pa.float32())
+        values = pc.cast(values, pa.float32())
     if pa.types.is_floating(values.type):
         values = pc.add(values, pa.scalar(0, values.type))
     return values
@@ -595,8 +590,6 @@ def _comparable(values: pa.Array) -> pa.Array:
 
 def _has_value(values: pa.Array) -> Mask:
     """Tell which values are neither null nor NaN."""
-    import pyarrow.compute as pc
-
     mask: Mask = pc.invert(values.is_null(nan_is_null=True)).to_numpy(zero_copy_only=False)
     return mask
 
@@ -615,9 +608,9 @@ class Keys(NamedTuple):
     @classmethod
     def of(cls, keys: pa.Array, column: str, *, of_lists: bool) -> Keys:
         """Take the keys of a file, two of which may be equal in a damaged one."""
-        encoded = _comparable(keys).dictionary_encode("encode")
+        encoded = pc.dictionary_encode(_comparable(keys), "encode")
         numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        is_null = encoded.dictionary.is_null().to_numpy(zero_copy_only=False)
+        is_null = pc.is_null(encoded.dictionary).to_numpy(zero_copy_only=False)
         is_compared = _has_value(encoded.dictionary) | (is_null & (not of_lists))
         return cls(column, encoded.dictionary, numbers, is_compared)
 
@@ -626,8 +619,6 @@ class Keys(NamedTuple):
 
         None for values of another type: the column was cast since, and its index is not used.
         """
-        import pyarrow.compute as pc
-
         values = _comparable(values)
         if values.type != self.different.type:
             return None
