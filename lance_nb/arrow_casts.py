@@ -37,13 +37,11 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     Raises ValueError for other names or a null where the schema allows none, pyarrow.ArrowInvalid
     where a value would be lost, pyarrow.ArrowNotImplementedError where Arrow has no cast.
     """
-    if table.schema.names != schema.names:
+    pairs = list(zip(table.columns, schema, strict=False))
+    lacks_values = any(column.null_count and not field.nullable for column, field in pairs)
+    if lacks_values or table.schema.names != schema.names:
         return table.cast(schema)  # an error of Arrow's
-    columns = []
-    for column, field in zip(table.columns, schema, strict=True):
-        if column.null_count and not field.nullable:
-            raise ValueError(f"column {field.name!r} has null values, and its new type allows none")
-        columns.append(cast_array(column, field.type))
+    columns = [cast_array(column, field.type) for column, field in pairs]
     return pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -24,7 +24,10 @@ def __getattr__(name: str) -> Any:
     """Return a function, where ``and_`` stands for ``and``, or the class of its options."""
     if name.startswith("__"):
         raise AttributeError(name)
-    value = getattr(_compute(), name) if name.endswith("Options") else _wrapped(name)
+    try:
+        value = getattr(_compute(), name) if name.endswith("Options") else _wrapped(name)
+    except KeyError:
+        raise AttributeError(f"Arrow has no compute function {name!r}") from None
     globals()[name] = value
     return value
 
@@ -56,10 +59,7 @@ def _compute() -> Any:
 
 def _wrapped(name: str) -> Callable[..., Any]:
     compute = _compute()
-    try:
-        function = compute.function_registry().get_function(name.removesuffix("_"))
-    except KeyError:
-        raise AttributeError(f"Arrow has no compute function {name!r}") from None
+    function = compute.function_registry().get_function(name.removesuffix("_"))
     # Arrow says which class holds the options of a function nowhere else.
     options_name = function._doc.options_class  # noqa: SLF001
     options_class: Any = getattr(compute, options_name) if options_name else None
