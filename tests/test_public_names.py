@@ -14,7 +14,8 @@ from lance_nb import errors
 
 # Loaded by Python or by the names themselves; not offered to anybody.
 SUBMODULES = {
-    "arrow_casts", "code_lines", "dataset", "encodings", "errors", "explorer", "file", "format",
+    "arrow_casts", "arrow_compute",
+    "code_lines", "dataset", "encodings", "errors", "explorer", "file", "format",
     "indices", "magic", "merging", "session", "shown_text", "spark", "storage", "table",
     "transactions", "writing",
     "value_classes", "version", "widgets",
