@@ -119,13 +119,13 @@ def test_a_sample_reads_the_deletions_of_its_own_fragments_only(
     dataset = lance_nb.write_dataset(data, uri, enable_stable_row_ids=True, max_rows_per_file=10)
     dataset.delete("id % 10 = 3")
     read: set[int] = set()
-    real = take.read_deletions
+    real = take.fragment_deletions
 
-    def watched(locations: Any, cache: Any, fragment: Any, num_rows: int) -> Any:
+    def watched(snapshot: Any, fragment: Any) -> Any:
         read.add(fragment.id)
-        return real(locations, cache, fragment, num_rows)
+        return real(snapshot, fragment)
 
-    monkeypatch.setattr(take, "read_deletions", watched)
+    monkeypatch.setattr(take, "fragment_deletions", watched)
     dataset = lance_nb.dataset(uri)
     (found,) = column_profiles(dataset, 0, 1, RowQuery(), 2700)
     assert 0 < len(read) <= SAMPLE_FRAGMENTS
