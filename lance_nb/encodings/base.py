@@ -159,7 +159,8 @@ class SymbolTables:
 class Chunks:
     """Many chunks, with their value buffers and the number of values in each (int64, all >= 0).
 
-    ``symbols`` replace the symbol table of the encoding, where pages with others are joined.
+    ``symbols`` replace the symbol table of the encoding, where pages with others are joined;
+    ``pages`` are the numbers of the joined pages, where each has a dictionary of its own.
     ``cache`` is what a codec found out about these very chunks and their encoding: those of an open
     page are decoded again with every scan.
     """
@@ -167,6 +168,7 @@ class Chunks:
     buffers: tuple[ChunkBuffer, ...]
     num_values: Ints
     symbols: SymbolTables | None = None
+    pages: Ints | None = None
     cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -317,11 +319,15 @@ class DecodedPage:
 
 @dataclass(frozen=True, slots=True)
 class WholePage:
-    """A page whose bytes are all at hand; ``layout`` is the message of its arm of PageLayout."""
+    """A page whose bytes are all at hand; ``layout`` is the message of its arm of PageLayout.
+
+    ``buffer_offsets`` are the places of the buffers in the file, if all pages are of one file.
+    """
 
     layout: Any
     num_rows: int
     buffers: Sequence[memoryview]
+    buffer_offsets: Sequence[int] = ()
 
 
 class PageReader(Protocol):
@@ -365,10 +371,15 @@ class JoiningLayout(Protocol):
         ...
 
     def open_joined(
-        self, pages: Sequence[WholePage], file_version: tuple[int, int], codecs: Codecs
+        self,
+        pages: Sequence[WholePage],
+        file_version: tuple[int, int],
+        codecs: Codecs,
+        file_bytes: Bytes | None = None,
     ) -> tuple[PageReader, Mapping[int, PageBuffer]]:
         """Join pages of an equal key: a reader of all their rows, and the bytes to decode.
 
-        Raises CorruptFileError if one of the pages is damaged.
+        ``file_bytes`` are those of the one file that has all pages, of which nothing is copied
+        then. Raises CorruptFileError if one of the pages is damaged.
         """
         ...

@@ -62,13 +62,17 @@ _WORD_UNITS = {False: 1 << 12, True: 1 << 28}  # a chunk's size in units of 8 by
 
 @dataclass(frozen=True, slots=True)
 class ChunkTable:
-    """Where each chunk lies in buffer 1 and what it holds. ``value_ends`` is cumulative."""
+    """Where each chunk lies in buffer 1 and what it holds. ``value_ends`` is cumulative.
+
+    ``symbols`` and ``pages`` as in ``Chunks``.
+    """
 
     starts: Ints
     sizes: Ints
     num_values: Ints
     value_ends: Ints
     symbols: SymbolTables | None = None
+    pages: Ints | None = None
 
     def part(self, chunks: Ints) -> ChunkTable:
         """Return the entries of some chunks, in any order, with repeats."""
@@ -81,6 +85,7 @@ class ChunkTable:
             self.num_values[chosen_chunks],
             value_ends=self.value_ends[chosen_chunks],
             symbols=None if self.symbols is None else self.symbols.part(chunks),
+            pages=None if self.pages is None else self.pages[chunks],
         )
 
 
@@ -220,7 +225,9 @@ def parse_chunks(
         parts.append(ChunkBuffer(data, position, sizes))
     rep = parts.pop(0) if has_rep else None
     definition = parts.pop(0) if has_def else None
-    return ParsedChunks(num_levels, rep, definition, Chunks(tuple(parts), counts, table.symbols))
+    return ParsedChunks(
+        num_levels, rep, definition, Chunks(tuple(parts), counts, table.symbols, table.pages)
+    )
 
 
 @lru_cache(maxsize=64)
@@ -242,23 +249,22 @@ def _pad8(sizes: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class PageItems:
-    """The dictionaries of joined pages, which lie end to end: items and values of each page."""
+    """The dictionaries of joined pages, which lie end to end: items of each page."""
 
     num_items: Ints
-    num_values: Ints
 
-    def shifted(self, indices: FixedWidth) -> FixedWidth:
+    def shifted(self, indices: FixedWidth, pages: Ints) -> FixedWidth:
         """Turn indices into the dictionary of their page into indices into all dictionaries.
 
-        An index that its page does not have becomes one that no page has, which is refused where
-        its value is not null.
+        ``pages`` are those of the indices. An index that its page does not have becomes one that no
+        page has, which is refused where its value is not null.
         """
         if indices.bits_per_value not in (8, 16, 32, 64):
             raise corrupt("dictionary indices of whole bytes", f"{indices.bits_per_value} bits")
         own = indices.data.view(f"<u{indices.bits_per_value // 8}")
         ends = np.cumsum(self.num_items)
-        first = np.repeat((ends - self.num_items).astype(np.uint32), self.num_values)
-        most = np.repeat(self.num_items.astype(np.uint32), self.num_values)
+        first = (ends - self.num_items).astype(np.uint32)[pages]
+        most = self.num_items.astype(np.uint32)[pages]
         shifted_indices = np.where(own < most, own.astype(np.uint32) + first, np.uint32(_U32_MAX))
         return FixedWidth(32, indices.num_values, shifted_indices.view(np.uint8))
 

@@ -323,7 +323,8 @@ class ChunkValues:
         total = chunks.total
         if values.num_values != total:
             raise corrupt(f"{total} values", str(values.num_values))
-        return self._looked_up(values)
+        pages = chunks.pages
+        return self._looked_up(values, None if pages is None else pages.repeat(chunks.num_values))
 
     def ranges(self, chunks: Chunks, starts: Ints, stops: Ints) -> DataBlock:
         """Decode the values at these positions of the chunks, counted through all of them.
@@ -347,13 +348,14 @@ class ChunkValues:
 
     def single(self, chunks: Chunks, request: ValuePlaces) -> DataBlock:
         """Fetch single values without decoding their chunks."""
-        return self._looked_up(self.codecs.gather(self.encoding, chunks, request))
+        pages = None if chunks.pages is None else chunks.pages[request.chunk]
+        return self._looked_up(self.codecs.gather(self.encoding, chunks, request), pages)
 
-    def _looked_up(self, values: DataBlock) -> DataBlock:
+    def _looked_up(self, values: DataBlock, pages: Ints | None) -> DataBlock:
         if self.items is None:
             return values
         if not isinstance(values, FixedWidth):
             raise corrupt("fixed-width dictionary indices", type(values).__name__)
-        if self.page_items is not None:
-            values = self.page_items.shifted(values)
+        if self.page_items is not None and pages is not None:
+            values = self.page_items.shifted(values, pages)
         return Dictionary(values.num_values, values, self.items)

@@ -114,9 +114,12 @@ def page_layout(encoding: bytes) -> tuple[str, Any] | None:
     None for another description than a layout, or for no arm that is known. Raises DecodeError.
     """
     wrapped = encodings.Any.FromString(encoding)
-    if wrapped.type_url != PAGE_LAYOUT_URL:
-        return None
-    message = encodings21.PageLayout.FromString(wrapped.value)
+    return layout_arm(wrapped.value) if wrapped.type_url == PAGE_LAYOUT_URL else None
+
+
+def layout_arm(layout: bytes) -> tuple[str, Any] | None:
+    """Parse a layout: its arm and the message of the arm, None for no arm that is known."""
+    message = encodings21.PageLayout.FromString(layout)
     arm = message.WhichOneof("layout")
     return None if arm is None else (arm, getattr(message, arm))
 

@@ -11,10 +11,13 @@ Source: spec page "file format"; verified against pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.file.alike_columns import ALIKE_ROWS_MAX, UNREADABLE, AlikeColumns, alike_columns
 from lance_nb.file.columns import Leaf, LeafPart, as_written, leaf_part, narrowed
 from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, Footer, parse_footer, parse_table
 from lance_nb.file.metadata import (
@@ -24,14 +27,16 @@ from lance_nb.file.metadata import (
     parse_column,
     parse_descriptor,
 )
-from lance_nb.file.page_reader import Column, decode_columns, split_rows
+from lance_nb.file.page_reader import Column, decode_columns, split_rows, threads_for
 from lance_nb.file.source import FileSource
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
+from lance_nb.storage.threads import run_side_by_side
 
 if TYPE_CHECKING:
     from lance_nb.file.v2_0_reader import ArrayReader
 
+_ALIKE_MAX = 8  # requests whose groups of columns are kept
 READABLE_VERSIONS = ((2, 0), (2, 1), (2, 2))
 
 
@@ -63,6 +68,7 @@ class FileReader:
             )
         self._column_table = self._table(self.footer.column_table_start, self.footer.num_columns)
         self._columns: dict[int, Column] = {}
+        self._alike: dict[int, tuple[Sequence[Leaf], list[AlikeColumns]]] = {}
         self._num_rows: int | None = None
         self._arrays: ArrayReader | None = None
         if self.file_version < (2, 1):
@@ -160,16 +166,48 @@ class FileReader:
     ) -> dict[int, list[LeafPart]]:
         if self._arrays is not None:
             return self._arrays.read_leaves(leaves, owners, rows, num_rows)
+        joined = self._read_alike(leaves, owners, rows, num_rows)
+        single = [leaf for leaf in leaves if leaf.field_id not in joined] if joined else leaves
         requests = []
-        for leaf in leaves:
+        for leaf in single:
             column = self._column(owners[leaf.field_id], leaf.name)
             requests.append(split_rows(column, self._entries(leaf, column, rows, num_rows)))
         decoded = decode_columns(
             self._source,
             requests,
-            lambda number, page, count: leaf_part(leaves[number], page, count),
+            lambda number, page, count: leaf_part(single[number], page, count),
         )
-        return {leaf.field_id: parts for leaf, parts in zip(leaves, decoded, strict=True)}
+        joined |= {leaf.field_id: parts for leaf, parts in zip(single, decoded, strict=True)}
+        return joined
+
+    def _read_alike(
+        self, leaves: Sequence[Leaf], owners: Mapping[int, int], rows: Rows, num_rows: int | None
+    ) -> dict[int, list[LeafPart]]:
+        """Decode columns together that are described alike; none of them where one is damaged."""
+        if len(leaves) < 2 or not 0 < rows.num_rows <= ALIKE_ROWS_MAX:
+            return {}
+        cached = self._alike.get(id(leaves))
+        if cached is None or cached[0] is not leaves:
+            columns = [self._column(owners[leaf.field_id], leaf.name) for leaf in leaves]
+            cached = leaves, alike_columns(self._source, leaves, columns)
+            if len(self._alike) >= _ALIKE_MAX:
+                self._alike.clear()
+            self._alike[id(leaves)] = cached
+        last = int(rows.stops[-1])
+        groups = [
+            group
+            for group in cached[1]
+            if num_rows in (None, group.num_rows) and last <= group.num_rows
+        ]
+        sizes = sum(group.size_bytes * rows.num_rows // group.num_rows for group in groups)
+        tasks = [partial(group.read, rows, self._source) for group in groups]
+        read: dict[int, list[LeafPart]] = {}
+        with suppress(*UNREADABLE):
+            done = run_side_by_side(tasks, threads_for(sizes, len(tasks)))
+            for group, parts in zip(groups, done, strict=True):
+                for number, part in zip(group.numbers, parts, strict=True):
+                    read[leaves[number].field_id] = [part]
+        return read
 
     def _entries(self, leaf: Leaf, column: Column, rows: Rows, num_rows: int | None) -> Rows:
         """Return the rows as the column's pages count them, after checking that they are there."""

@@ -17,7 +17,7 @@ Source: messages ColumnMetadata and PageLayout; see ``metadata`` and ``page_read
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -69,10 +69,10 @@ class ColumnOfFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class PageKind:
     """How pages of some description are decoded; those of the same ``number`` together.
 
-    Pages of the number ``_ALONE`` are not joined, nor are those of more than ``joined_bytes_max``.
+    Pages of the number ``ALONE`` are not joined, nor are those of more than ``joined_bytes_max``.
     """
 
     arm: str
@@ -81,8 +81,8 @@ class _Kind:
     joined_bytes_max: int
 
 
-_ALONE = -1
-_Page = tuple[_Kind, int, WholePage]  # the number of its kind, or _ALONE
+ALONE = -1
+_Page = tuple[PageKind, int, WholePage]  # the number of its kind, or ALONE
 
 
 class _Group:
@@ -113,16 +113,16 @@ class _ColumnPages:
             signature: tuple[int, ...] = (pages[0][0][1],)
         else:  # a leaf ends with a number that no page has
             signature = tuple(
-                number for leaf in pages for number in (*[page[1] for page in leaf], _ALONE - 1)
+                number for leaf in pages for number in (*[page[1] for page in leaf], ALONE - 1)
             )
-        number = None if _ALONE in signature else self._group_numbers.get(signature)
+        number = None if ALONE in signature else self._group_numbers.get(signature)
         if number is None:
             number = self._group_numbers[signature] = len(self.groups)
             self.groups.append(_Group(len(pages)))
         group = self.groups[number]
         for mine, more in zip(group.pages, pages, strict=True):
             mine.extend(more)
-        last = self.places[-1] if self.places else (_ALONE, 0, 0)
+        last = self.places[-1] if self.places else (ALONE, 0, 0)
         if last[0] == number:
             self.places[-1] = (number, last[1], last[2] + num_rows)
         else:
@@ -130,31 +130,32 @@ class _ColumnPages:
         group.num_rows += num_rows
 
 
-class _Kinds:
-    """The descriptions of pages seen so far, each parsed once."""
+class PageKinds:
+    """The descriptions of pages seen so far, each parsed once, by ``parse``."""
 
-    def __init__(self) -> None:
-        self._kinds: dict[bytes, _Kind | None] = {}
+    def __init__(self, parse: Callable[[bytes], tuple[str, Any] | None]) -> None:
+        self._parse = parse
+        self._kinds: dict[bytes, PageKind | None] = {}
         self._numbers: dict[tuple[str, bytes], int] = {}
 
-    def get(self, encoding: bytes) -> _Kind | None:
+    def get(self, encoding: bytes) -> PageKind | None:
         """Return the kind of a page; None for another description than a page layout."""
         kind = self._kinds.get(encoding)
         if kind is None and encoding not in self._kinds:
             kind = self._kinds[encoding] = self._parsed(encoding)
         return kind
 
-    def _parsed(self, encoding: bytes) -> _Kind | None:
-        parsed_layout = page_layout(encoding)
+    def _parsed(self, encoding: bytes) -> PageKind | None:
+        parsed_layout = self._parse(encoding)
         if parsed_layout is None or parsed_layout[0] not in LAYOUTS:
             return None
         arm, own = parsed_layout
         layout = joining_layout_of(arm)
         key = None if layout is None else layout.join_key(own)
         if key is None or layout is None:
-            return _Kind(arm, own, _ALONE, 0)
+            return PageKind(arm, own, ALONE, 0)
         number = self._numbers.setdefault((arm, key), len(self._numbers))
-        return _Kind(arm, own, number, layout.joined_bytes_max)
+        return PageKind(arm, own, number, layout.joined_bytes_max)
 
 
 def read_files(
@@ -198,7 +199,7 @@ def _collect(
 
     Returns the version of all files and the bytes of the pages; no version for an unusual file.
     """
-    kinds = _Kinds()
+    kinds = PageKinds(page_layout)
     version: tuple[int, int] | None = None
     most = max((entry for column in columns for entry in column.entries), default=-1)
     total = 0
@@ -228,7 +229,7 @@ def _collect(
 
 
 def _pages_of(
-    raw: memoryview, data: memoryview, kinds: _Kinds, pages: list[_Page], num_rows: int
+    raw: memoryview, data: memoryview, kinds: PageKinds, pages: list[_Page], num_rows: int
 ) -> int:
     """List the pages of a column of one file; return their bytes, -1 for an unusual column."""
     listed = page_messages(raw)
@@ -250,7 +251,7 @@ def _pages_of(
         count = page.length
         num_rows -= count
         if count:
-            number = kind.number if size_bytes <= kind.joined_bytes_max else _ALONE
+            number = kind.number if size_bytes <= kind.joined_bytes_max else ALONE
             pages.append((kind, number, WholePage(kind.message, count, buffers)))
     return -1 if num_rows else total
 
@@ -264,7 +265,7 @@ def _decode(leaves: Sequence[Leaf], group: _Group, version: tuple[int, int]) -> 
         while start < len(pages):
             stop = start + 1
             number = pages[start][1]
-            while number != _ALONE and stop < len(pages) and pages[stop][1] == number:
+            while number != ALONE and stop < len(pages) and pages[stop][1] == number:
                 stop += 1
             kind = pages[start][0]
             parts.append(_decoded(leaf, kind.arm, [page[2] for page in pages[start:stop]], version))

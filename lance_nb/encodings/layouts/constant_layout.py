@@ -104,7 +104,11 @@ class ConstantLayout:
         return bytes(alike.SerializeToString(deterministic=True))
 
     def open_joined(
-        self, pages: Sequence[WholePage], file_version: tuple[int, int], codecs: Codecs
+        self,
+        pages: Sequence[WholePage],
+        file_version: tuple[int, int],
+        codecs: Codecs,
+        file_bytes: Bytes | None = None,
     ) -> tuple[PageReader, Mapping[int, PageBuffer]]:
         """Repeat the value of each page for its rows."""
         layout = pages[0].layout

@@ -107,7 +107,11 @@ class FullZipLayout:
         return alike.SerializeToString(deterministic=True)
 
     def open_joined(
-        self, pages: Sequence[WholePage], file_version: tuple[int, int], codecs: Codecs
+        self,
+        pages: Sequence[WholePage],
+        file_version: tuple[int, int],
+        codecs: Codecs,
+        file_bytes: Bytes | None = None,
     ) -> tuple[PageReader, Mapping[int, PageBuffer]]:
         """Lay the entries of the pages end to end."""
         shapes = [

@@ -137,7 +137,11 @@ class MiniBlockLayout:
         return join_key(layout)
 
     def open_joined(
-        self, pages: Sequence[WholePage], file_version: tuple[int, int], codecs: Codecs
+        self,
+        pages: Sequence[WholePage],
+        file_version: tuple[int, int],
+        codecs: Codecs,
+        file_bytes: Bytes | None = None,
     ) -> tuple[PageReader, Mapping[int, PageBuffer]]:
         """Lay the chunks of the pages end to end, and their dictionaries."""
         layout = pages[0].layout
@@ -163,16 +167,22 @@ class MiniBlockLayout:
             raise corrupt(f"a page that ends at value {row_ends[wrong]}", f"{value_ends[wrong]}")
         items = page_items = None
         if layout.HasField("dictionary"):
-            page_items = PageItems(
-                np.array([page.layout.num_dictionary_items for page in pages], np.int64),
-                np.diff(value_ends, prepend=0),
-            )
+            num_items = [page.layout.num_dictionary_items for page in pages]
+            page_items = PageItems(np.array(num_items, np.int64))
+            numbers = np.arange(len(pages)).repeat(np.diff(ends, prepend=0))
+            table = replace(table, pages=numbers)
             items = _joined_items(layout, page_items.num_items, pages, codecs)
         shape = PageShape(int(counts.sum()), (), file_version)
+        firsts = np.append(0, ends[:-1])
+        if file_bytes is None:
+            sizes = np.add.reduceat(table.sizes, firsts).tolist()
+            chunks = [page.buffers[1][:size] for page, size in zip(pages, sizes, strict=True)]
+            data = np.frombuffer(b"".join(chunks), np.uint8)
+        else:
+            begins = np.array([page.buffer_offsets[1] for page in pages], np.int64)
+            shifts = (begins - table.starts[firsts]).repeat(np.diff(ends, prepend=0))
+            table, data = replace(table, starts=table.starts + shifts), file_bytes
         parts = PageParts(table, rows, items, page_chunks=ends[:-1], page_items=page_items)
-        sizes = np.add.reduceat(table.sizes, np.append(0, ends[:-1])).tolist()
-        chunks = [page.buffers[1][:size] for page, size in zip(pages, sizes, strict=True)]
-        data = np.frombuffer(b"".join(chunks), np.uint8)
         return MiniBlockPage(layout, shape, codecs, parts), {1: PageBuffer(data)}
 
     def nominate(self, page: LeafPage) -> int:

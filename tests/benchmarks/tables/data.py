@@ -15,7 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tests.benchmarks.stored import write_once
-from tests.benchmarks.tables.sizes import MANY_COLUMNS_ROWS, SIZES, TINY_ROWS, Size
+from tests.benchmarks.tables.sizes import (
+    DELETED_ROWS,
+    MANY_COLUMNS_ROWS,
+    SIZES,
+    TINY_ROWS,
+    Size,
+)
 
 SEED = 1
 WORDS = pa.array([f"w{chr(97 + at % 26)}{at}" for at in range(3000)])
@@ -122,6 +128,20 @@ def _one_commit(path: str, fragments: int, rows: int) -> None:
     lance.LanceDataset.commit(path, lance.LanceOperation.Overwrite(data.schema, written))
 
 
+def _deleted(
+    path: str,
+    fragments: int,
+    rows: int = DELETED_ROWS,
+    condition: str = "id % 10 = 3",
+    **options: bool,
+) -> None:
+    """Write many fragments and give each a deletion file: a bitmap from 5,000 deleted rows on."""
+    numbers = np.arange(fragments * rows)
+    data = pa.table({"id": numbers, "x": numbers / 2, "s": pa.array(numbers).cast(pa.string())})
+    lance.write_dataset(data, path, max_rows_per_file=rows, **options)
+    lance.dataset(path).delete(condition)
+
+
 def _one_fragment(size: Size, path: str) -> None:
     parts = [records(size.fragment_rows, at * size.fragment_rows) for at in range(size.fragments)]
     lance.write_dataset(pa.concat_tables(parts), path, max_rows_per_file=size.rows)
@@ -168,6 +188,15 @@ WRITERS: dict[str, Writer] = {
         wide(size.many_columns, MANY_COLUMNS_ROWS), path
     ),
     "nested.arrow": lambda size, path: _arrow_file(nested(size), path),
+    "many-columns": lambda size, path: lance.write_dataset(
+        wide(size.many_columns, MANY_COLUMNS_ROWS), path
+    ),
+    "sixteen": lambda _, path: lance.write_dataset(wide(16, 100_000), path),
+    "deleted": lambda size, path: _deleted(path, size.deletion_files),
+    "deleted-ids": lambda size, path: _deleted(
+        path, size.deletion_files, enable_stable_row_ids=True
+    ),
+    "bitmaps": lambda size, path: _deleted(path, size.bitmap_files, 20_000, "id % 2 = 1"),
     "nested": lambda size, path: lance.write_dataset(nested(size), path),
     "singles": lambda size, path: _one_commit(path, size.single_rows, 1),
     "tags": lambda size, path: _tags(path, size.tags),

@@ -26,6 +26,8 @@ class Size:
     columns: int
     column_rows: int
     many_columns: int  # of MANY_COLUMNS_ROWS rows
+    deletion_files: int  # of as many fragments of DELETED_ROWS rows
+    bitmap_files: int
     nested: int
     single_rows: int  # fragments of one row
     tags: int
@@ -49,6 +51,7 @@ class Size:
 
 TINY_ROWS = 20
 MANY_COLUMNS_ROWS = 50
+DELETED_ROWS = 50
 SIZES = {
     "full": Size(
         name="full",
@@ -59,6 +62,8 @@ SIZES = {
         columns=500,
         column_rows=20_000,
         many_columns=3000,
+        deletion_files=2000,
+        bitmap_files=100,
         nested=200_000,
         single_rows=1000,
         tags=1000,
@@ -78,6 +83,8 @@ SIZES = {
         columns=100,
         column_rows=2_000,
         many_columns=500,
+        deletion_files=200,
+        bitmap_files=4,
         nested=20_000,
         single_rows=200,
         tags=200,

@@ -14,7 +14,7 @@ from lance_nb._pb import encodings, encodings21
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file import whole_files
 from lance_nb.file.columns import Leaf, assemble, leaves_of
-from lance_nb.file.metadata import PAGE_LAYOUT_URL
+from lance_nb.file.metadata import PAGE_LAYOUT_URL, page_layout
 from lance_nb.file.reader import FileReader
 from lance_nb.file.whole_files import WholeFile, read_files
 from lance_nb.file.writer import FileWriter
@@ -140,13 +140,13 @@ def test_pages_of_two_kinds_keep_the_order_of_their_files() -> None:
 
 def test_every_description_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[bytes] = []
-    original = whole_files._Kinds._parsed
+    original = whole_files.PageKinds._parsed
 
-    def noting(self: whole_files._Kinds, encoding: bytes) -> whole_files._Kind | None:
+    def noting(self: whole_files.PageKinds, encoding: bytes) -> whole_files.PageKind | None:
         parsed.append(encoding)
         return original(self, encoding)
 
-    monkeypatch.setattr(whole_files._Kinds, "_parsed", noting)
+    monkeypatch.setattr(whole_files.PageKinds, "_parsed", noting)
     files = [written(pa.table({"n": [at, at + 1, at * 7]})) for at in range(20)]
     assert Fields(pa.schema([("n", pa.int64())])).together(files, 0) is not None
     assert len(parsed) == 1
@@ -210,7 +210,7 @@ def test_an_unusual_file_is_left_to_its_reader(change: str) -> None:
 
 
 def test_a_description_that_is_no_layout_is_left_to_the_reader() -> None:
-    kinds = whole_files._Kinds()
+    kinds = whole_files.PageKinds(page_layout)
     array = encodings.Any(type_url="/lance.encodings.ArrayEncoding", value=b"")
     assert kinds.get(array.SerializeToString()) is None
     empty = encodings21.PageLayout().SerializeToString()
