@@ -51,6 +51,7 @@ Limits: of a text longer than ``TEXT_CHARS_MAX`` the middle is left out. The fie
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from lance_nb import arrow_compute as pc
@@ -429,6 +430,9 @@ class NotSupportedError(LanceError, NotImplementedError):
     __str__ = LanceError.__str__
 
 
+_CHECKOUT = Path(__file__).resolve().parent.parent
+
+
 class MissingPackageError(NotSupportedError, ImportError):
     """An optional package is not installed; the text ends with the command that installs it.
 
@@ -444,11 +448,23 @@ class MissingPackageError(NotSupportedError, ImportError):
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.purpose, self.package, self.install)
 
+    @property
+    def command(self) -> str:
+        """The command that installs it; in a checkout of lance_nb, the extra of that checkout.
+
+        Examples:
+            >>> MissingPackageError("A picture", "Pillow", "pillow").command
+            'pip install pillow'
+        """
+        import shlex
+
+        extra = self.install.removeprefix("lance-nb")
+        if extra == self.install or not (_CHECKOUT / "pyproject.toml").is_file():
+            return f"pip install {shlex.quote(self.install)}"
+        return f"pip install -e {shlex.quote(f'{_CHECKOUT}{extra}')}"
+
     def __str__(self) -> str:
-        install = f"'{self.install}'" if "[" in self.install else self.install
-        return clip(
-            f"{self.purpose} needs {self.package}, which is not installed: pip install {install}"
-        )
+        return clip(f"{self.purpose} needs {self.package}, which is not installed: {self.command}")
 
 
 class CommitError(LanceError, OSError):

@@ -82,11 +82,19 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
         "Restore the file from a good copy, or open an older version.",
     ),
     (
-        errors.NotSupportedError,
-        "This needs a newer lance_nb",
+        errors.MissingPackageError,
+        "A package is not installed",
         (
-            "The dataset uses a feature that this release does not support. Update lance_nb, or "
-            "open an older version."
+            "Run the command above in a terminal, or in a cell with % before it, and restart the "
+            "kernel. Nothing was changed."
+        ),
+    ),
+    (
+        errors.NotSupportedError,
+        "This is not supported",
+        (
+            "Nothing was changed. The text above says what is missing, and what to use instead "
+            "if there is something."
         ),
     ),
     (

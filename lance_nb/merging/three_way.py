@@ -143,7 +143,11 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
                 _Builder(ends, matches, schema, places=places, fragments=nothing), replay, findings
             )
         except (InvalidInputError, NotSupportedError) as error:
-            is_lost = choices.has_moved or _lacks_fragments(ends, choices.by_content)
+            # What only one side took from its place is known by files, wherever it went.
+            is_shared = bool(fragments.both_gone or fragments.lacking)
+            is_lost = choices.has_moved or (
+                is_shared and _lacks_fragments(ends, choices.by_content)
+            )
             if moved or is_lost:
                 other_conflicts = [
                     conflict for conflict in by_files.conflicts if conflict.kind != FRAGMENTS

@@ -67,9 +67,7 @@ def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
     SPARK_REMOTE is used if it is set. Raises NotSupportedError with what to install if PySpark or
     Java is missing.
     """
-    problem = why_not()
-    if problem is not None:
-        raise NotSupportedError(problem)
+    require()
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -98,20 +96,32 @@ def no_pandas_warning() -> Iterator[None]:
 
 def why_not() -> str | None:
     """Return in one line why Spark cannot be started here; None if it can."""
+    problem = _problem()
+    return None if problem is None else str(problem)
+
+
+def require() -> None:
+    """Raise NotSupportedError (MissingPackageError without PySpark) if Spark cannot be started."""
+    problem = _problem()
+    if problem is not None:
+        raise problem
+
+
+def _problem() -> NotSupportedError | None:
     try:
         import pyspark  # noqa: F401 - tested for presence
     except ImportError:
-        return str(MissingPackageError("Spark", "PySpark", "lance-nb[spark]"))
+        return MissingPackageError("Spark", "PySpark", "lance-nb[spark]")
     if (remote() or "").startswith("sc://"):  # Java runs on the server
         return None
     program = java()
     version = None if program is None else _version(program)
     if program is None or (version is not None and version < MIN_JAVA):
         java_text = "none was found" if program is None else f"{program} is Java {version}"
-        return (
+        return NotSupportedError(
             f"Spark needs Java {MIN_JAVA} or newer, and {java_text}: install a JRE (Debian and "
-            "Ubuntu: "
-            "apt install openjdk-17-jre-headless; conda: conda install openjdk=17) or set JAVA_HOME"
+            "Ubuntu: apt install openjdk-17-jre-headless; conda: conda install openjdk=17) or set "
+            "JAVA_HOME"
         )
     return None
 

@@ -21,13 +21,16 @@ by address, as long as their fragment has one of the files that it had. A row th
 is followed by the unenforced primary key of the table; without one, by all its values that were not
 edited, if they are those of no other row that was replaced, and of one that was written. Its edits
 then have the new row id. So a compaction is followed, and an edited cell that somebody else changed
-is in conflict with the value that it has now.
+is in conflict with the value that it has now. A row that was given other values beside the edited
+ones is followed by a column whose values are all different in both versions. That column may not be
+a key, so every edit of such a row is a conflict. A row whose value of it is nowhere was deleted: it
+can be added again with its edits.
 
 Limits: values are in memory. Columns of blobs are not edited, and not compared. Without stable row
-ids and a primary key, a row that was given other values beside the edited ones cannot be told from
-a deleted one. Rows are not looked for by their values among more than ``REPLACED_MAX`` rows. Nested
-text is JSON with at most ``MAX_DEPTH`` levels. Not supported: text for binary columns, durations,
-intervals and extension types that Arrow does not cast text to.
+ids, a primary key and a unique column, a row that was given other values beside the edited ones
+cannot be told from a deleted one. Rows are not looked for by their values among more than
+``REPLACED_MAX`` rows. Nested text is JSON with at most ``MAX_DEPTH`` levels. Not supported: text
+for binary columns, durations, intervals and extension types that Arrow does not cast text to.
 Source: our own; pylance has no such method.
 """
 
@@ -60,6 +63,7 @@ from lance_nb.format.python_values import to_python
 from lance_nb.format.schema import Schema, primary_key
 from lance_nb.session.session import Session
 from lance_nb.table.diff.row_compare import values_differ
+from lance_nb.table.diff.unique_column import unique_column
 from lance_nb.table.filtered_scan import Selected, quoted, selected_table
 from lance_nb.table.projection import ROW_ID, project
 from lance_nb.table.row_ids import choose_positions, live_offsets, positions_of_ids
@@ -107,8 +111,10 @@ class CellConflict:
     """A cell that somebody else changed, or a row (``column`` is None).
 
     ``base``, ``ours`` and ``theirs`` are scalars; of a row, ``theirs`` is None if it is gone.
-    ``ours`` is None where the row was to be deleted. ``edits`` are those of a row that is gone.
-    ``key`` names the row by its primary key, or without one by some value that was not edited.
+    ``ours`` is None where the row was to be deleted. ``edits`` are those of a row that is gone, and
+    ``values`` all that it had, if it was deleted for certain and can be added again. ``key`` names
+    the row by its primary key or a unique column (``is_named``), else by some value that was not
+    edited. ``is_likely``: the row was followed by a unique column.
     """
 
     row_id: int
@@ -117,7 +123,10 @@ class CellConflict:
     ours: pa.Scalar | None = None
     theirs: pa.Scalar | None = None
     edits: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    values: Mapping[str, pa.Scalar] = field(default_factory=dict)
     key: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    is_named: bool = False
+    is_likely: bool = False
 
     @property
     def is_lost(self) -> bool:
@@ -130,10 +139,13 @@ class CellConflict:
         named = ", ".join(f"{name} {_python(value)}"[:60] for name, value in self.key.items())
         row = f"row {self.row_id} ({named})" if named else f"row {self.row_id}"
         if self.is_lost:
-            return f"{row} was deleted or written again under another row id"
+            moved = "" if self.values else " or written again under another row id"
+            return f"{row} was deleted{moved}"
         if self.column is None:
             return f"{row} has other values"
         before, after = (repr(_python(value))[:60] for value in (self.base, self.theirs))
+        if self.is_likely:
+            return f"{row} was written again with other values; {self.column!r} is {after} there"
         return f"{row}, column {self.column!r}: {before} became {after}"
 
 
@@ -314,10 +326,27 @@ def carried_over(
     rows = [*sorted(edits.cells), *sorted(edits.deleted - edits.cells.keys())]
     new_ids = _still_there(base, newest, rows)
     new_ids |= _rewritten_rows(base, newest, [row for row in rows if row not in new_ids], edits)
+    lost = [row for row in rows if row not in new_ids]
+    unique = unique_column((base, newest), _edited_columns(edits)) if lost else None
+    likely: dict[int, int] = {}
+    if unique is not None:
+        everywhere = np.arange(int(row_ends(newest)[-1]))
+        likely = _rows_of_same_key(base, newest, lost, key=[unique], written=everywhere)
+        new_ids |= likely
+        lost = [row for row in lost if row not in likely]
+    lost_values = _whole_rows(base, newest, lost) if unique is not None else {}
     conflicts = [
-        CellConflict(row, None, edits=_scalars(base, edits.cells.get(row, {})))
-        for row in rows
-        if row not in new_ids and (row in edits.cells or not _is_stable(base))
+        CellConflict(
+            row,
+            None,
+            edits={
+                names[name]: value
+                for name, value in _scalars(base, edits.cells.get(row, {})).items()
+            },
+            values=lost_values.get(row, {}),
+        )
+        for row in lost
+        if row in edits.cells or not (_is_stable(base) or unique is not None)
     ]
     edited = [row for row in rows if row in new_ids and row in edits.cells]
     cells: dict[int, Mapping[str, Any]] = {}
@@ -331,12 +360,18 @@ def carried_over(
             carried = {}
             for name, value in _scalars(base, edits.cells[row]).items():
                 theirs = after.column(names[name])[position]
-                if not differs[name][position]:
+                if not differs[name][position] and row not in likely:
                     carried[names[name]] = value
                 elif not is_same_value(value, theirs):
-                    old = before.column(name)[position]
                     conflicts.append(
-                        CellConflict(new_ids[row], name, old, ours=value, theirs=theirs)
+                        CellConflict(
+                            new_ids[row],
+                            names[name],
+                            before.column(name)[position],
+                            ours=value,
+                            theirs=theirs,
+                            is_likely=row in likely,
+                        )
                     )
             if carried:
                 cells[new_ids[row]] = carried
@@ -346,6 +381,36 @@ def carried_over(
     left = frozenset(row for row in deleted.values() if row not in changed)
     old_rows = {new: old for old, new in new_ids.items()}
     return CellEdits(cells, left), _named(base, edits, conflicts, old_rows)
+
+
+def _edited_columns(edits: CellEdits) -> frozenset[str]:
+    return frozenset(name for values in edits.cells.values() for name in values)
+
+
+def _whole_rows(
+    base: Snapshot, newest: Snapshot, rows: Sequence[int]
+) -> dict[int, dict[str, pa.Scalar]]:
+    """Return the values of rows by what their columns are called now; none if there are blobs."""
+    shared = _shared_columns(base, newest)
+    if not rows or any(holds_blobs(column) for column in base.manifest.schema):
+        return {}
+    table = _values(base, rows, list(shared))
+    return {
+        row: {new: table.column(old)[index] for old, new in shared.items()}
+        for index, row in enumerate(rows)
+    }
+
+
+def _shared_columns(base: Snapshot, newest: Snapshot) -> dict[str, str]:
+    """Return the columns that both versions have with one type, without blobs, by their name."""
+    after = {column.id: column for column in newest.manifest.schema}
+    return {
+        column.name: after[column.id].name
+        for column in base.manifest.schema
+        if column.id in after
+        and after[column.id].logical_type == column.logical_type
+        and not holds_blobs(column)
+    }
 
 
 def _is_stable(snapshot: Snapshot) -> bool:
@@ -403,20 +468,28 @@ def _named(
     old_rows: Mapping[int, int],
 ) -> tuple[CellConflict, ...]:
     """Return conflicts with the key of their rows; ``old_rows`` are row ids of the base by new."""
-    columns = primary_key(base.manifest.schema) or _plain_columns(base, edits)[:1]
-    if not conflicts or not columns:
+    if not conflicts:
+        return ()
+    columns, is_named = list(primary_key(base.manifest.schema)), True
+    if not columns:
+        unique = unique_column((base,), _edited_columns(edits))
+        is_named = unique is not None
+        columns = _plain_columns(base, edits)[:1] if unique is None else [unique]
+    if not columns:
         return tuple(conflicts)
     rows = [old_rows.get(conflict.row_id, conflict.row_id) for conflict in conflicts]
     table = _values(base, rows, columns)
     return tuple(
-        replace(conflict, key={name: table.column(name)[row] for name in columns})
+        replace(
+            conflict, key={name: table.column(name)[row] for name in columns}, is_named=is_named
+        )
         for row, conflict in enumerate(conflicts)
     )
 
 
 def _plain_columns(base: Snapshot, edits: CellEdits) -> list[str]:
     """Return the columns of numbers, texts and times in which no cell is edited."""
-    edited = {name for values in edits.cells.values() for name in values}
+    edited = _edited_columns(edits)
     plain = (pt.is_integer, pt.is_string, pt.is_large_string, pt.is_temporal)
     return [
         column.name
@@ -473,14 +546,7 @@ def _rows_of_same_values(
     base: Snapshot, newest: Snapshot, rows: Sequence[int], edits: CellEdits, written: Ints
 ) -> dict[int, int]:
     """Find rows that were written again by all their values that were not edited."""
-    after = {column.id: column for column in newest.manifest.schema}
-    shared = {
-        column.name: after[column.id].name
-        for column in base.manifest.schema
-        if column.id in after
-        and after[column.id].logical_type == column.logical_type
-        and not holds_blobs(column)
-    }
+    shared = _shared_columns(base, newest)
     anchor = next((name for name in _plain_columns(base, edits) if name in shared), None)
     replaced = _replaced_positions(base, newest)
     if anchor is None or max(replaced.size, written.size) > REPLACED_MAX:

@@ -6,6 +6,7 @@ import builtins
 import copy
 import inspect
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -54,8 +55,8 @@ EXAMPLES = {
         ),
     ),
     "MissingPackageError": (
-        ("SQL", "DuckDB", "lance-nb[sql]"),
-        "SQL needs DuckDB, which is not installed: pip install 'lance-nb[sql]'",
+        ("opening s3://", "s3fs", "s3fs"),
+        "opening s3:// needs s3fs, which is not installed: pip install s3fs",
     ),
     "RunCancelledError": (
         (3, 8),
@@ -233,3 +234,16 @@ def test_an_error_of_bytes_names_the_first_of_them() -> None:
         assert errors.describe_bytes(memoryview(data)) == errors.describe_bytes(data)
     assert errors.describe_repeated(np.array([5, 7, 5, 7, 5], np.uint64)) == "5 three times"
     assert errors.describe_repeated(np.array([1, 2])) == "2 different values"
+
+
+def test_an_extra_is_installed_from_the_checkout_that_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    error = errors.MissingPackageError("SQL", "DuckDB", "lance-nb[sql]")
+    checkout = Path(errors.__file__).parents[1]
+    assert (checkout / "pyproject.toml").is_file()
+    assert str(error) == (
+        f"SQL needs DuckDB, which is not installed: pip install -e '{checkout}[sql]'"
+    )
+    monkeypatch.setattr(errors, "_CHECKOUT", tmp_path)  # as in site-packages
+    assert error.command == "pip install 'lance-nb[sql]'"

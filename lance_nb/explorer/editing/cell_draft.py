@@ -248,11 +248,16 @@ class CellDraft:
         left: list[CellConflict] = []
         cells: list[tuple[int, str, pa.Scalar]] = []
         deleted: list[int] = []
+        added: list[Values] = []
         try:
             for open_conflict in open_conflicts:
                 choice = _choice_for(open_conflict, choices)
                 if choice is None:
                     left.append(open_conflict)
+                elif open_conflict.is_lost and open_conflict.values:
+                    if choice.take != THEIRS:
+                        edits = open_conflict.edits if choice.take == OURS else {}
+                        added.append({**open_conflict.values, **edits})
                 elif open_conflict.is_lost and choice.take != THEIRS:
                     # A choice for every row leaves it open: it cannot be applied to this one.
                     if choice.row is not None:
@@ -276,6 +281,8 @@ class CellDraft:
                 self.set_cells(cells)
             if deleted:
                 self.delete_rows(deleted)
+            if added:
+                self.add_rows(added)
         except LanceError:
             self.conflicts = open_conflicts
             raise

@@ -524,16 +524,16 @@ def conflicts_json(draft: CellDraft) -> dict[str, Any] | None:
     if not conflicts:
         return None
     names = [conflict.column for conflict in conflicts if conflict.column is not None]
-    lost = sum(conflict.is_lost for conflict in conflicts)
+    given_up = sum(_sides(conflict) is not None for conflict in conflicts)
     return {
         "plan": draft.conflict_number,
-        "note": _note_on_lost(draft, lost) if lost else "",
-        "sides": ["theirs"] if lost == len(conflicts) else None,
+        "note": _conflict_note(draft, given_up),
+        "sides": ["theirs"] if given_up == len(conflicts) else None,
         "base": {"label": "what you edited"},
         "target": {"label": "your edit"},
-        "source": {"label": draft.conflicts_with},
+        "source": {"label": f"theirs · {draft.conflicts_with}"},
         "cells": {
-            "key": _key_title(draft, conflicts[0].key),
+            "key": ", ".join(map(text.name, conflicts[0].key)) or "row id",
             "total": len(conflicts),
             "rows": len({conflict.row_id for conflict in conflicts}),
             "deleted_rows": sum(
@@ -548,34 +548,44 @@ def conflicts_json(draft: CellDraft) -> dict[str, Any] | None:
     }
 
 
-def _key_title(draft: CellDraft, key: Mapping[str, Any]) -> str:
-    names = ", ".join(map(text.name, key))
-    if not names or any(field.keys.primary for field in draft.dataset.lance_schema.tree):
-        return names or "row id"
-    return f"row id · {names}"
+def _sides(conflict: CellConflict) -> list[str] | None:
+    """Return the sides that can be applied, None for all."""
+    return ["theirs"] if conflict.is_lost and not conflict.values else None
 
 
-def _row_label(draft: CellDraft, conflict: CellConflict) -> str:
-    """Name the row of a conflict by its key; without one by its row id and a value."""
+def _row_label(conflict: CellConflict) -> str:
+    """Name the row of a conflict by what tells rows apart; else by a value and its row id."""
     values = ", ".join(_shown(value) or "null" for value in conflict.key.values())
-    if values and any(field.keys.primary for field in draft.dataset.lance_schema.tree):
-        return values
-    return " · ".join(
-        [text.count(conflict.row_id), values] if values else [text.count(conflict.row_id)]
-    )
+    row = f"row id {text.count(conflict.row_id)}"
+    return values if conflict.is_named else f"{values} ({row})" if values else row
 
 
-def _note_on_lost(draft: CellDraft, lost: int) -> str:
-    """Say how edits of rows that are gone are kept."""
-    rows, version = text.plural(lost, "row"), draft.conflicts_with
-    if draft.dataset.has_stable_row_ids:
-        return f"{rows} that you edited {'was' if lost == 1 else 'were'} deleted in {version}."
-    return (
-        f"{rows} that you edited cannot be found in {version}: deleted, or written again with "
-        "other values too, and this dataset has no stable row ids by which they could be followed. "
-        "If a row is still there, search for it in the Rows tab, give up the edit here, and edit "
-        "the row again: your values stand in the column 'your edit'."
-    )
+def _conflict_note(draft: CellDraft, given_up: int) -> str:
+    """Say how rows were followed, and how edits of rows that cannot be found are kept."""
+    conflicts, version = draft.conflicts, draft.conflicts_with
+    likely = [conflict for conflict in conflicts if conflict.is_likely]
+    notes = []
+    if likely:
+        rows = len({conflict.row_id for conflict in likely})
+        names = ", ".join(map(text.name, likely[0].key))
+        notes.append(
+            f"{version} has {text.plural(rows, 'row')} that you edited written again with other "
+            f"values: found by {names}, which is unique."
+        )
+    restored = sum(bool(conflict.values) for conflict in conflicts)
+    if restored:
+        notes.append(
+            f"{text.plural(restored, 'row')} that you edited {'was' if restored == 1 else 'were'} "
+            f"deleted in {version}: 'your edit' adds {'it' if restored == 1 else 'them'} again."
+        )
+    if given_up:
+        notes.append(
+            f"{text.plural(given_up, 'row')} that you edited cannot be found in {version}: "
+            "deleted, or written again with other values too, and no column tells rows apart. If a "
+            "row is still there, search for it in the Rows tab, give up the edit here, and edit "
+            "the row again: your values stand in the column 'your edit'."
+        )
+    return " ".join(notes)
 
 
 def _lost_edits(conflict: CellConflict) -> str:
@@ -588,31 +598,29 @@ def _lost_edits(conflict: CellConflict) -> str:
 
 def conflict_lines(draft: CellDraft, first: int, count: int) -> list[dict[str, Any]]:
     """Return some conflicts as lines of the table; ``sides`` are those that can be applied."""
-    is_stable = draft.dataset.has_stable_row_ids
-    lost = "deleted" if is_stable else "deleted, or written again under another row id"
-    return [
-        {
-            "row": str(conflict.row_id),
-            "label": _row_label(draft, conflict),
-            "column": conflict.column,
-            "name": None if conflict.column is None else text.name(conflict.column),
-            "base": {"text": _shown(conflict.base)}
-            if conflict.column is not None
-            else {"text": "as before"},
-            "sides": ["theirs"] if conflict.is_lost else None,
-            "ours": None
-            if conflict.column is None and not conflict.is_lost
-            else {
-                "text": _shown(conflict.ours)
-                if conflict.column is not None
-                else _lost_edits(conflict)
-            },
-            "theirs": {"text": lost}
-            if conflict.is_lost
-            else {"text": _shown(conflict.theirs) if conflict.column is not None else "changed"},
-        }
-        for conflict in draft.conflicts[first : first + count]
-    ]
+    return [_conflict_line(conflict) for conflict in draft.conflicts[first : first + count]]
+
+
+def _conflict_line(conflict: CellConflict) -> dict[str, Any]:
+    base: str | None = "as before"
+    ours: str | None = None
+    theirs: str | None = "changed"
+    if conflict.is_lost:
+        ours = _lost_edits(conflict)
+        theirs = "deleted" if conflict.values else "deleted, or written again under another row id"
+    elif conflict.column is not None:
+        base, ours, theirs = map(_shown, (conflict.base, conflict.ours, conflict.theirs))
+    is_deletion = conflict.column is None and not conflict.is_lost
+    return {
+        "row": str(conflict.row_id),
+        "label": _row_label(conflict),
+        "column": conflict.column,
+        "name": None if conflict.column is None else text.name(conflict.column),
+        "base": {"text": base},
+        "sides": _sides(conflict),
+        "ours": None if is_deletion else {"text": ours},
+        "theirs": {"text": theirs},
+    }
 
 
 def expectations_json(card: Card) -> dict[str, Any] | None:

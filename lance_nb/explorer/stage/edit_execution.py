@@ -21,7 +21,7 @@ import pyarrow as pa
 from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.staging import Stage
-from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError
 from lance_nb.explorer import text
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.stage.edit_forms import VERBS, EditForm, type_of
@@ -31,6 +31,7 @@ from lance_nb.explorer.stage.row_sources import (
     is_spark_frame,
     streamed_source,
 )
+from lance_nb.spark.sessions import require as require_spark
 from lance_nb.value_classes import dataclass
 from lance_nb.writing import deleting, schema_evolution, updating
 from lance_nb.writing.input_data import fitted
@@ -253,9 +254,7 @@ def placement_of(dataset: LanceDataset, form: EditForm, namespace: Namespace) ->
     choice = spark.choose(plan, form.engine, session)
     reason = choice.reason
     if choice.name == SPARK and spark.find_session(namespace) is None:
-        missing = spark.why_not()
-        if missing is not None:
-            raise NotSupportedError(f"this cannot run on Spark here: {missing}")
+        require_spark()
         reason = f"{reason}; a session is started for it, which takes some seconds"
     size, count = plan.size_bytes, len(plan.tasks)
     return Placement(choice.name, reason, size, count, is_movable=True, plan=plan)

@@ -11,6 +11,7 @@ RAISED = [
     errors.RefNotFoundError("tag", "v9", ("v1",)),
     errors.CorruptFileError("d.lance/_versions/3.manifest", 12, "magic LANC", "four zeros"),
     errors.NotSupportedError("reader feature flag 1024 is not known"),
+    errors.MissingPackageError("Spark", "PySpark", "lance-nb[spark]"),
     errors.ObjectNotFoundError("d.lance/data/x.lance", "fragment 0"),
     errors.StorageError("s3://bucket/x", "connection refused"),
     errors.InvalidRefError("'?' is not a version"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lance_nb.errors import MissingPackageError
 from lance_nb.magic import command_line
 from lance_nb.magic.command_line import main
 from lance_nb.magic.registry import VERBS
@@ -142,11 +143,13 @@ def test_every_verb_of_a_terminal_runs_without_the_packages_of_a_notebook(
     wrong = [one for one in said["answers"][: len(lines)] if one[1] != 0 or one[3]]
     assert not wrong
     errors = [one[3] for one in said["answers"][len(lines) :]]
+    packages = [
+        ("SQL", "DuckDB", "sql"), ("SQL", "DuckDB", "sql"), ("lab", "JupyterLab", "lab"),
+        ("view", "anywidget", "lab"),
+    ]  # fmt: skip
     assert errors == [
-        "lance-nb: SQL needs DuckDB, which is not installed: pip install 'lance-nb[sql]'\n",
-        "lance-nb: SQL needs DuckDB, which is not installed: pip install 'lance-nb[sql]'\n",
-        "lance-nb: lab needs JupyterLab, which is not installed: pip install 'lance-nb[lab]'\n",
-        "lance-nb: view needs anywidget, which is not installed: pip install 'lance-nb[lab]'\n",
+        f"lance-nb: {MissingPackageError(purpose, package, f'lance-nb[{extra}]')}\n"
+        for purpose, package, extra in packages
     ]
     assert untried <= {"merge", "cherry-pick", "revert"}, "changes of history are tried elsewhere"
     assert [name for name in NOT_FOR_A_LOG if name in said["loaded"]] == []

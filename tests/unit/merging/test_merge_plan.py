@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
+from lance_nb.errors import CommitConflictError
 from lance_nb.format.merge_record import without_marks
 from lance_nb.merging import merge_plan
 from lance_nb.merging.row_merge import NOWHERE, ConflictingRows, conflict_table
@@ -336,6 +338,78 @@ def test_rows_that_a_restore_brought_back_arrive(make: Make) -> None:
     assert _ids(main) == [*range(10)]
     row_ids = main.to_table(columns=["id"], with_row_id=True).sort_by("id")["_rowid"].to_pylist()
     assert row_ids == [*range(10)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_after_an_undo_the_contents_are_merged_or_the_conflict_is_reported(seed: int) -> None:
+    """Without row ids and a key: nothing is lost, doubled, or taken from the wrong side."""
+    chance = random.Random(seed)
+    uri = f"memory://undone/{seed}.lance"
+    main = lance_nb.write_dataset(_rows(range(12)), uri, max_rows_per_file=5)
+    _change(chance, main, "base", 3)
+    dev = main.create_branch("dev")
+    base = {row["id"]: row for row in _content(main)}
+    undone = main if seed % 2 else dev
+    for side in (main, dev):
+        _change(chance, side, side.branch or "main", 2)
+        if side is undone:
+            older = chance.choice(side.version_numbers())
+            side.checkout_version((side.branch, older)).restore()
+    sides = [lance_nb.dataset(uri, version=(name, None)) for name in (None, "dev")]
+    ours, theirs = ({row["id"]: row for row in _content(side)} for side in sides)
+    expected, clashes = {}, False
+    for key in base.keys() | ours.keys() | theirs.keys():
+        before, mine, other = (rows.get(key) for rows in (base, ours, theirs))
+        clashes |= before not in (mine, other) and mine != other
+        expected[key] = mine if before == other else other
+    try:
+        sides[0].branches.merge("dev")
+    except CommitConflictError:
+        return  # the sides met in rows of which nothing says where they went
+    assert not clashes
+    assert _content(lance_nb.dataset(uri)) == [expected[key] for key in sorted(expected)
+                                               if expected[key] is not None]  # fmt: skip
+
+
+def test_an_undo_on_one_side_is_no_conflict_with_other_rows(pair: Pair) -> None:
+    main, _ = pair
+    main.update({"name": "'wrong'"}, where="id = 2")
+    fork = main.create_branch("later")
+    fork.update({"name": "'later'"}, where="id = 7")
+    main.checkout_version(1).restore()
+    plan = main.checkout_latest().branches.plan_merge("later")
+    assert plan.conflicts == ()
+    plan.commit()
+    names = {row["id"]: row["name"] for row in _content(lance_nb.dataset(main.uri))}
+    assert (len(names), names[7], "wrong" in names.values()) == (10, "later", False)
+
+
+def test_rows_that_an_undo_moved_back_and_the_other_side_changed_are_a_conflict(make: Make) -> None:
+    """They are at another place than in the base, and a deletion at the old one would be lost."""
+    main = make(max_rows_per_file=5)
+    main.optimize.compact_files()
+    dev = main.create_branch("dev")
+    dev.delete("id = 3")
+    main.checkout_version(1).restore()
+    with pytest.raises(CommitConflictError, match="a version was restored"):
+        main.checkout_latest().branches.merge("dev")
+    main.checkout_latest().branches.merge("dev", key="id")
+    assert _ids(main) == [0, 1, 2, *range(4, 10)]
+
+
+def _change(chance: random.Random, ds: LanceDataset, name: str, times: int) -> None:
+    for turn in range(times):
+        ds.checkout_latest()
+        row = chance.randrange(12)
+        if (kind := chance.randrange(5)) == 0:
+            ds.delete(f"id = {row}")
+        elif kind == 1:
+            ds.optimize.compact_files()
+        elif kind == 2:
+            start = {"base": 100, "main": 200, "dev": 300}[name] + 10 * turn
+            ds.insert(_rows(range(start, start + 2), name))
+        else:
+            ds.update({"name": f"'{name} {turn}'"}, where=f"id = {row}")
 
 
 def test_rows_that_nothing_identifies_are_not_merged_after_a_clean_up(pair: Pair) -> None:

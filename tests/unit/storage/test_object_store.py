@@ -17,6 +17,7 @@ from obstore.store import MemoryStore
 
 from lance_nb.errors import (
     InvalidInputError,
+    MissingPackageError,
     NotSupportedError,
     ObjectExistsError,
     ObjectNotFoundError,
@@ -112,11 +113,8 @@ def test_without_any_driver_one_line_names_the_pip_command(monkeypatch, scheme: 
     for driver in ({}, {"driver": "obstore"}):
         with pytest.raises(NotSupportedError) as caught:
             open_store(f"{scheme}://bucket/x", driver)
-        expected = (
-            f"opening {scheme}:// needs obstore, which is not installed: "
-            f"pip install 'lance-nb[{extra}]'"
-        )
-        assert str(caught.value) == expected
+        expected = MissingPackageError(f"opening {scheme}://", "obstore", f"lance-nb[{extra}]")
+        assert str(caught.value) == str(expected)
 
 
 def test_in_an_environment_without_drivers_the_command_is_named():
@@ -146,7 +144,7 @@ def test_in_an_environment_without_drivers_the_command_is_named():
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    line = "opening s3:// needs obstore, which is not installed: pip install 'lance-nb[s3]'"
+    line = str(MissingPackageError("opening s3://", "obstore", "lance-nb[s3]"))
     assert done.stdout.splitlines() == [line, line]
 
 

@@ -20,6 +20,7 @@ from lance_nb.errors import (
     InvalidInputError,
     NotSupportedError,
 )
+from lance_nb.table.diff import unique_column
 from lance_nb.transactions.operations.update import Update
 from lance_nb.writing import editing
 from lance_nb.writing.editing import CellEdits, carried_over, given_values, hand_value
@@ -283,6 +284,37 @@ def test_another_row_in_the_place_of_a_deleted_one_is_never_edited_in_secret(
     assert [conflict.is_lost for conflict in conflicts] == ([] if is_same else [row["id"] == 100])
 
 
+def test_a_row_with_other_values_is_followed_by_a_unique_column(tmp_path: Path) -> None:
+    """The column may not be a key, so the edit is asked about and never done in secret."""
+    ds = made(tmp_path, stable=False)
+    rows = ids_of(ds)
+    other = ds.checkout_version(1)
+    other.update({"label": "'theirs'"}, "id = 3")
+    edits = CellEdits({rows[3]: {"size": 9.5}})
+    left, (conflict,) = carried_over(ds.opened[1], other.opened[1], edits)
+    assert not left.cells
+    assert (conflict.row_id, conflict.column) == (ids_of(other)[3], "size")
+    assert [value.as_py() for value in (conflict.base, conflict.ours, conflict.theirs)] == [
+        1.5, 9.5, 1.5,
+    ]  # fmt: skip
+    assert (conflict.is_likely, conflict.is_named, conflict.key["id"].as_py()) == (True, True, 3)
+    with pytest.raises(CommitConflictError, match=r"\(id 3\) was written again .* 'size' is 1.5"):
+        ds.edit({rows[3]: {"size": 9.5}})
+
+
+@STABLE
+def test_a_deleted_row_is_known_by_a_unique_column(tmp_path: Path, stable: bool) -> None:
+    ds = made(tmp_path, stable=stable)
+    rows = ids_of(ds)
+    other = ds.checkout_version(1)
+    other.delete("id = 3 OR id = 4")
+    edits = CellEdits({rows[3]: {"size": 9.5}}, frozenset([rows[4]]))
+    left, (conflict,) = carried_over(ds.opened[1], other.opened[1], edits)
+    assert (left.cells, left.deleted, conflict.is_lost) == ({}, frozenset(), True)
+    assert {name: value.as_py() for name, value in conflict.values.items()} == by_id(ds)[3]
+    assert conflict.text == f"row {rows[3]} (id 3) was deleted"
+
+
 def test_rows_are_not_looked_for_among_too_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +324,7 @@ def test_rows_are_not_looked_for_among_too_many(
     for name, most in (("REPLACED_MAX", 39), ("_ALIKE_MAX", 0)):
         with monkeypatch.context() as patched:
             patched.setattr(editing, name, most)
+            patched.setattr(unique_column, "MAX_ROWS", 39)
             with pytest.raises(CommitConflictError, match="written again"):
                 ds.edit({rows[3]: {"size": 9.5}})
 

@@ -274,9 +274,64 @@ def test_a_key_that_names_two_rows_is_not_followed(ids: list[int]) -> None:
     assert [conflict.is_lost for conflict in card.draft.conflicts] == [True] * (2 - is_unique)
 
 
-def test_a_row_that_is_gone_can_only_be_given_up(area: StagingArea, dataset: LanceDataset) -> None:
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("take", ["ours", "theirs", "base"])
+def test_a_row_that_others_wrote_again_is_followed_and_the_edit_is_kept(
+    take: str, stable: bool
+) -> None:
+    table = pa.table({"id": range(9), "price": [float(n) for n in range(9)], "name": ["a"] * 9})
+    ds = lance_nb.write_dataset(
+        table, f"memory://moved/{take}{stable}.lance", enable_stable_row_ids=stable
+    )
+    area = StagingArea()
+    card = area.edit(ds, lambda draft: draft.set_cells([(3, "price", price(90))]))
+    ds.checkout_version(1).update({"price": "77.0", "name": "'b'"}, "id = 3")
+    area.commit(card.id, None, ProgressReporter())
+    draft = card.draft
+    assert draft is not None
+    (line,) = conflict_lines(draft, 0, 10)
+    values = [line[side]["text"] for side in ("base", "ours", "theirs")]
+    assert (line["label"], line["column"], values) == ("3", "price", ["3.0", "90.0", "77.0"])
+    assert line["sides"] is None
+    plan = card_json(card)["conflicts"]
+    assert plan["cells"]["key"] == "id"
+    assert (plan["target"]["label"], plan["source"]["label"]) == ("your edit", "theirs · main:2")
+    assert ("found by id, which is unique" in plan["note"]) is not stable
+    area.resolve(card.id, 1, [CellChoice(take)])
+    if take != "theirs":
+        area.commit(card.id, None, ProgressReporter())
+    rows = {row["id"]: row for row in lance_nb.dataset(ds.uri).to_table().to_pylist()}
+    expected = {"ours": 90.0, "theirs": 77.0, "base": 3.0}[take]
+    assert rows[3] == {"id": 3, "price": expected, "name": "b"}
+    assert len(rows) == 9
+
+
+@pytest.mark.parametrize("take", ["ours", "base", "theirs"])
+def test_a_row_that_was_deleted_is_added_again_with_the_edit(
+    area: StagingArea, dataset: LanceDataset, take: str
+) -> None:
     card = area.edit(dataset, lambda draft: draft.set_cells([(3, "price", price(9))]))
+    before = dataset.to_table(filter="id = 3").to_pylist()[0]
     lance_nb.dataset(dataset.uri).delete("id = 3")
+    area.commit(card.id, None, ProgressReporter())
+    assert card.draft is not None
+    (line,) = conflict_lines(card.draft, 0, 10)
+    assert (line["label"], line["theirs"], line["sides"]) == ("3", {"text": "deleted"}, None)
+    assert "'your edit' adds it again" in card_json(card)["conflicts"]["note"]
+    area.resolve(card.id, 1, [CellChoice(take)])
+    if take != "theirs":
+        area.commit(card.id, None, ProgressReporter())
+        assert card.state == COMMITTED
+    rows = lance_nb.dataset(dataset.uri).to_table(filter="id = 3").to_pylist()
+    expected = {"ours": [before | {"price": 9.0}], "base": [before], "theirs": []}[take]
+    assert rows == expected
+
+
+def test_a_row_that_nothing_tells_from_others_can_only_be_given_up(area: StagingArea) -> None:
+    table = pa.table({"id": [1, 1, 2], "price": [0.0, 1.0, 2.0]})
+    dataset = lance_nb.write_dataset(table, "memory://alike.lance")
+    card = area.edit(dataset, lambda draft: draft.set_cells([(1, "price", price(9))]))
+    lance_nb.dataset(dataset.uri).delete("price = 1")
     area.commit(card.id, None, ProgressReporter())
     assert card.state == FAILED
     draft = card.draft
@@ -284,9 +339,9 @@ def test_a_row_that_is_gone_can_only_be_given_up(area: StagingArea, dataset: Lan
     (line,) = conflict_lines(draft, 0, 10)
     lost = "deleted, or written again under another row id"
     assert (line["sides"], line["theirs"]) == (["theirs"], {"text": lost})
-    assert (line["label"], line["ours"]) == ("3 · 3", {"text": "price = 9.0"})
+    assert (line["label"], line["ours"]) == ("1 (row id 1)", {"text": "price = 9.0"})
     plan = card_json(card)["conflicts"]
-    assert (plan["sides"], plan["cells"]["key"]) == (["theirs"], "row id · id")
+    assert (plan["sides"], plan["cells"]["key"]) == (["theirs"], "id")
     assert "search for it in the Rows tab" in plan["note"]
     with pytest.raises(InvalidInputError, match="only given up"):
         area.resolve(card.id, 1, [CellChoice("ours", draft.conflicts[0].row_id)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +11,19 @@ import pytest
 
 from lance_nb import spark
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
+from lance_nb.errors import (
+    ColumnNotFoundError,
+    InvalidInputError,
+    MissingPackageError,
+    NotSupportedError,
+)
+from lance_nb.explorer.error_card import error_card
 from lance_nb.explorer.stage.card import PLANNED, READY, Card, ProgressReporter
 from lance_nb.explorer.stage.card_view import card_json
 from lance_nb.explorer.stage.edit_execution import placement_of
 from lance_nb.explorer.stage.edit_forms import VERBS, EditForm
 from lance_nb.explorer.stage.staging_area import StagingArea
+from lance_nb.spark import sessions
 from tests.unit.explorer.conftest import MORE
 
 Add = Callable[..., Card]
@@ -96,10 +104,20 @@ def test_rows_that_lie_here_are_written_here(dataset: LanceDataset, add: Add) ->
 def test_spark_that_cannot_be_had_is_said_before_anything_runs(
     add: Add, area: StagingArea, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark, "why_not", lambda: "there is no Java")
     monkeypatch.setattr(spark, "find_session", lambda *_: None)
-    with pytest.raises(NotSupportedError, match="there is no Java"):
+    with monkeypatch.context() as patched:
+        patched.setattr(sessions, "java", lambda: None)
+        with pytest.raises(NotSupportedError, match="needs Java 17 or newer, and none was found"):
+            add("compact", "spark", target_rows_per_fragment=1000)
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "pyspark", None)
+        missing = sessions._problem()
+    monkeypatch.setattr(sessions, "_problem", lambda: missing)
+    with pytest.raises(
+        MissingPackageError, match=r"Spark needs PySpark, .* pip install "
+    ) as raised:
         add("compact", "spark", target_rows_per_fragment=1000)
+    assert error_card(raised.value).title == "A package is not installed"
     assert area.cards == []
 
 
