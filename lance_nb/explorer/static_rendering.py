@@ -25,6 +25,7 @@ from lance_nb.explorer.history.versions import (
     VersionDetail,
 )
 from lance_nb.explorer.tables import table_list
+from lance_nb.format.transaction_summary import operation_title
 from lance_nb.shown_text import visible, visible_lines
 from lance_nb.value_classes import dataclass
 
@@ -181,7 +182,7 @@ def _versions_block(model: Timeline) -> _Block:
         (
             f"{bar.version}{' (shown)' if bar.version == model.version else ''}",
             bar.time,
-            bar.operation,
+            operation_title(bar.operation),
             _change(bar.added, bar.removed),
             "" if bar.rows is None else text.count(bar.rows),
             tags.get((model.branch, bar.version), ""),
@@ -243,7 +244,11 @@ def _cell(value: str | None) -> str:
 
 def _detail_block(detail: VersionDetail) -> _Block:
     fields = [f"{line.name}: {line.type}" for line in detail.schema.lines if not line.depth]
-    lines = [f"{detail.time} · {detail.operation}", detail.message, detail.description]
+    lines = [
+        f"{detail.time} · {operation_title(detail.operation)}",
+        detail.message,
+        detail.description,
+    ]
     lines.append(f"Schema: {text.cut(', '.join(fields), 1200)}")
     return _Block(f"Version {detail.label}", tuple(filter(None, lines)))
 

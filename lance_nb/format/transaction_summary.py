@@ -88,6 +88,34 @@ def operation_name(arm: str) -> str:
     return "".join(part.capitalize() for part in arm.split("_"))
 
 
+OPERATION_TITLES: Mapping[str, str] = {
+    "Append": "Rows added",
+    "Delete": "Rows deleted",
+    "Update": "Rows changed",
+    "Overwrite": "All rows replaced",
+    "Restore": "Earlier version restored",
+    "Merge": "Columns added or cast",
+    "Project": "Columns renamed or dropped",
+    "DataReplacement": "Columns replaced",
+    "DataOverlay": "Cells replaced",
+    "Rewrite": "Compacted",
+    "CreateIndex": "Index built or dropped",
+    "UpdateConfig": "Settings changed",
+    "ReserveFragments": "Fragment ids reserved",
+    "UpdateBases": "Paths added",
+    "UpdateMemWalState": "Settings changed",
+    "Clone": "Branch begun",
+    "Unknown": "Unknown change",
+    "Damaged": "Manifest cannot be read",
+}
+
+
+def operation_title(operation: str | None) -> str:
+    """Say what happened, with Lance's term behind it: "Compacted (Rewrite)"."""
+    title = OPERATION_TITLES.get(operation or "")
+    return f"{title} ({operation})" if title else operation or "operation not recorded"
+
+
 def _unknown(message: transaction.Transaction) -> Described:
     unknown_fields = UnknownFieldSet(message)
     fields = {unknown_fields[index].field_number for index in range(len(unknown_fields))}

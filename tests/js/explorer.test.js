@@ -124,7 +124,7 @@ test("the explorer has a header, a timeline, tabs, the version and the code", ()
     TABS.map((tab) => tab.label),
   );
   assert.equal(open(), "Rows");
-  assert.match(shown(part("detail")), /^\+\|Append\|main:3\|then/);
+  assert.match(shown(part("detail")), /^\+\|Rows added\|Append\|main:3\|then/);
   assert.equal(code(), CODE.python);
   assert.notEqual(part("overview").querySelector(".lnb-lock"), null); // tabs write
   assert.match(shown(part("bar")), /\[Details\]/);

@@ -11,7 +11,11 @@ import {
 } from "../../lance_nb/explorer/history/lanes.js";
 import { percent } from "../../lance_nb/explorer/js/canvas.js";
 import { age, ageOf, bytes, count, plural, renewAges } from "../../lance_nb/explorer/js/dom.js";
-import { lookOfOperation } from "../../lance_nb/explorer/js/operations.js";
+import {
+  lookOfOperation,
+  OPERATIONS,
+  titleOfOperation,
+} from "../../lance_nb/explorer/js/operations.js";
 import { isInOrder, isKnown, isRepeatable } from "../../lance_nb/explorer/js/request_kinds.js";
 
 test("counts and plurals", () => {
@@ -83,6 +87,14 @@ test("operations have a family and a glyph", () => {
   assert.deepEqual(lookOfOperation(""), { family: "upkeep", glyph: "" });
 });
 
+test("titles say what happened, and Lance's term", () => {
+  assert.equal(titleOfOperation("Rewrite"), "Compacted (Rewrite)");
+  assert.equal(titleOfOperation("Newer"), "Newer");
+  assert.equal(titleOfOperation(""), "operation not recorded");
+  for (const [operation, [family, glyph, title]] of Object.entries(OPERATIONS))
+    assert.ok(family && glyph && title, operation);
+});
+
 test("what is not known is neither repeated nor taken for lost", () => {
   assert.deepEqual([isKnown("rows"), isRepeatable("rows"), isInOrder("rows")], [true, true, true]);
   assert.deepEqual([isRepeatable("changes.rows"), isInOrder("changes.rows")], [true, false]);
@@ -118,7 +130,10 @@ test("rows of a version in words", () => {
 
 test("a version as a sentence", () => {
   const lane = { label: "main", tags: [{ version: 2, names: ["a", "b"] }] };
-  assert.equal(sentence(lane, 2, facts()), "main version 2, tagged a, b, Append, +2 rows");
+  assert.equal(
+    sentence(lane, 2, facts()),
+    "main version 2, tagged a, b, Rows added (Append), +2 rows",
+  );
   assert.equal(sentence(lane, 3, undefined), "main version 3");
 });
 

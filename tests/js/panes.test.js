@@ -242,7 +242,10 @@ test("other changes: transactions, fragments, settings, and what cannot be read"
   const transaction = await change("transactions", { type: "detail", answer: detail, place });
   assert.deepEqual(transaction.ctx.kernel.last("detail").args, place);
   assert.equal(transaction.title, "Transaction");
-  assert.match(shown(transaction.content), /^\+\|Append\|main:2\|why\|today\|\[Go to main:2\]/);
+  assert.match(
+    shown(transaction.content),
+    /^\+\|Rows added\|Append\|main:2\|why\|today\|\[Go to main:2\]/,
+  );
   button(transaction.content, "Go to").click();
   assert.deepEqual(transaction.ctx.travels, [place]);
   const cells = [
@@ -355,11 +358,14 @@ test("steps of a life say what happened, where, and to which values", async () =
     .last("biography.steps")
     .answer({ label: "a key", followed: "", steps, whole: true });
   assert.deepEqual([...content.querySelectorAll("li")].map(shown), [
-    "~|updated|[main:6]{go to this version}|~ Update ·|then|· fragment 1, offset 2,000|why" +
+    "~|updated|[main:6]{go to this version}|~ Rows changed (Update) ·|then" +
+      "|· fragment 1, offset 2,000|why" +
       "|n|1|→|2|m|4|and 2 more columns",
-    "+|created|[main:6]{go to this version}|+ Append ·|then|· fragment 1, offset 2,000" +
+    "+|created|[main:6]{go to this version}|+ Rows added (Append) ·|then" +
+      "|· fragment 1, offset 2,000" +
       "|its values|n|1",
-    "•|other|[main:6]{go to this version}|·|2 hours ago|· fragment 1, offset 2,000",
+    "•|other|[main:6]{go to this version}|operation not recorded ·|2 hours ago" +
+      "|· fragment 1, offset 2,000",
   ]);
   button(content, "main:6").click();
   assert.deepEqual(ctx.travels, [{ branch: null, version: 6 }]);

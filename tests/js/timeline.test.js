@@ -58,12 +58,12 @@ function mounted(screen = {}, { width = 700, state = "live" } = {}) {
 test("every version in sight is a bar with its words", () => {
   const { el, plane, labels, bar } = mounted();
   assert.deepEqual(labels(), [
-    "main version 1, Append, +10 rows",
-    "main version 2, tagged v1, v1b, Append, +5 rows −1 row",
-    "main version 3, Append, −2 rows",
+    "main version 1, Rows added (Append), +10 rows",
+    "main version 2, tagged v1, v1b, Rows added (Append), +5 rows −1 row",
+    "main version 3, Rows added (Append), −2 rows",
     "main version 6",
     "main version 7",
-    "dev version 4, Append, 10 rows",
+    "dev version 4, Rows added (Append), 10 rows",
     "dev version 5, tagged d",
   ]);
   const here = bar("main version 3");
@@ -102,7 +102,7 @@ test("details of versions without any are requested once, by branch", () => {
   );
   asked[0].answer({ details: [fact(6, { operation: "Delete", added: 0, removed: 3 })] });
   nextFrame();
-  assert.ok(labels().includes("main version 6, Delete, −3 rows"));
+  assert.ok(labels().includes("main version 6, Rows deleted (Delete), −3 rows"));
   assert.ok(labels().includes("main version 7"));
   asked[1].fail({ message: "lost" });
   nextFrame();
@@ -159,13 +159,13 @@ test("keys walk from version to version, faster than answers come", () => {
 
 test("the line below reads the version shown, or the one under the pointer", () => {
   const { el, plane, bar, readout } = mounted();
-  assert.equal(readout(), "main:3|Append · −2 rows");
+  assert.equal(readout(), "main:3|Rows added (Append) · −2 rows");
   send(bar("main version 2"), "pointerover");
-  assert.equal(readout(), "main:2|Append · +5 rows −1 row");
+  assert.equal(readout(), "main:2|Rows added (Append) · +5 rows −1 row");
   send(bar("main version 7"), "pointerover");
   assert.equal(readout(), "main:7");
   send(plane, "pointerleave");
-  assert.equal(readout(), "main:3|Append · −2 rows");
+  assert.equal(readout(), "main:3|Rows added (Append) · −2 rows");
   assert.equal(el.querySelectorAll(".lnb-tl-reset").length, 0);
 });
 
@@ -174,7 +174,9 @@ test("a message and the age of a version are read, as text", () => {
   Object.assign(model.lanes[0].details[2], { message: HOSTILE, time: "today", time_ms: 1000 });
   model.lanes[1].label = HOSTILE;
   const { el, readout } = mounted({ timeline: model });
-  assert.ok(readout().startsWith(`main:3|Append · −2 rows · “${HOSTILE}”|today ·|just now`));
+  assert.ok(
+    readout().startsWith(`main:3|Rows added (Append) · −2 rows · “${HOSTILE}”|today ·|just now`),
+  );
   assert.ok(texts(el, ".lnb-tl-name").includes(HOSTILE));
   assert.equal(el.querySelector("img"), null);
 });
@@ -198,7 +200,7 @@ test("a range that was chosen is summed up until A is free again", () => {
   assert.match(readout(), /\|the same version\|/);
   button(el, "Unpin A").click();
   nextFrame();
-  assert.equal(readout(), "main:3|Append · −2 rows");
+  assert.equal(readout(), "main:3|Rows added (Append) · −2 rows");
   ctx.range.set({ a: { branch: null, version: 1 } }, { dragging: true });
   nextFrame();
   assert.equal(readout(), "main:1 → main:3|2 versions · +5 −3 rows");
@@ -288,10 +290,10 @@ test("another screen marks another version and keeps the details", () => {
   nextFrame();
   assert.equal(bar("main version 7").getAttribute("aria-selected"), "true");
   assert.equal(bar("main version 3").getAttribute("aria-selected"), "false");
-  assert.match(readout(), /^main:7\|Update · \+1 row/);
+  assert.match(readout(), /^main:7\|Rows changed \(Update\) · \+1 row/);
   ctx.show({ timeline: { error: { title: "Damaged" } } });
   nextFrame();
-  assert.match(readout(), /^main:7\|Update/);
+  assert.match(readout(), /^main:7\|Rows changed/);
   ctx.close();
   assert.equal(observers[0].connected, false);
 });
@@ -363,7 +365,7 @@ test("merges are lines between the two versions, picked changes are dashed", () 
   );
   assert.match(found[0].getAttribute("d"), /H.*Q.*V/);
   assert.match(found[1].getAttribute("d"), /C/);
-  assert.ok(labels().includes("main version 6, Append, merge of dev:4, +1 row"));
+  assert.ok(labels().includes("main version 6, Rows added (Append), merge of dev:4, +1 row"));
   ctx.kernel.asked
     .find((one) => one.type === "versions")
     .answer({

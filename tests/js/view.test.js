@@ -394,10 +394,10 @@ test("a grid of conflicts is gone through by keys", () => {
     cells.map((cell) => cell.textContent),
     ["·", "≈", "✕", "?"],
   );
-  assert.equal(cells[1].title, "dev:1 Append against main:6 Append: w1");
+  assert.equal(cells[1].title, "dev:1 Rows added (Append) against main:6 Rows added (Append): w1");
   assert.match(cells[3].title, /not checked/);
   const [dev] = made.querySelectorAll("th[role=rowheader]");
-  assert.deepEqual(texts(dev, "b, small"), ["dev:1", "Append"]);
+  assert.deepEqual(texts(dev, "b, small"), ["dev:1", "Rows added (Append)"]);
   assert.match(made.textContent, /not shown: 2 older versions of dev/);
   for (const cell of cells) cell.focus = () => send(cell, "focus");
   const here = () => cells.findIndex((cell) => cell.getAttribute("tabindex") === "0");

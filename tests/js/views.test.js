@@ -200,7 +200,7 @@ test("a schema and a version are shown, or why they cannot be", () => {
   const version = mounted(mountVersionDetail, { detail });
   assert.equal(
     shown(version.el),
-    "+|Append|main:3|then|Schema|3|id|int64|required{never null}|name|string|and 1 more",
+    "+|Rows added|Append|main:3|then|Schema|3|id|int64|required{never null}|name|string|and 1 more",
   );
   assert.equal(version.el.querySelector("details").hasAttribute("open"), true);
   const message = (text) => {

@@ -339,7 +339,7 @@ test("a merge is shown before it is made", async () => {
   assert.deepEqual(ctx.announced, ["merge"]);
   assert.match(
     shown(element),
-    /3\|rows 10 → 12 \(\+2\) · fragments: 1 new, 2 changed · recorded as Update\|columns: n\|/,
+    /3\|rows 10 → 12 \(\+2\) · fragments: 1 new, 2 changed · .* \(Update\)\|columns: n\|/,
   );
   const message = element.querySelector(".lnb-mp-acts input");
   assert.equal(message.value, "Merge dev:5 into main");
@@ -597,14 +597,14 @@ test("commits of others are listed with what they mean", () => {
   const fits = staged({ meetings: [meeting] });
   assert.match(
     shown(fits.element),
-    /1 version by others since main:3:\|↷\|version 4, Append\|: fits\|/,
+    /1 version by others since main:3:\|↷\|version 4: Rows added \(Append\)\|: fits\|/,
   );
   assert.match(shown(fits.element), /\[Re-run on the newest version\]\{.*\}\|\[Commit\]$/);
   assert.match(button(fits.element, "Commit").className, /lnb-sg-go/);
   const { did, element } = staged({ meetings: [meeting, other] });
   assert.match(
     shown(element),
-    /2 versions by .*✕\|version 5, Append\|by ann\|1 minute ago\|“new”\|: the same rows\|\(2/,
+    /2 versions .*✕\|version 5: Rows added .*\|by ann\|1 minute ago\|“new”\|: the same rows\|\(2/,
   );
   assert.match(shown(element), /\[Commit\]\{A commit now would be refused\}$/);
   assert.doesNotMatch(button(element, "Commit").className, /lnb-sg-go/);

@@ -31,7 +31,7 @@ def test_ten_thousand_versions_show_only_the_bars_in_sight(
     screenshot(bare.page, "newest")
     bare.page.locator(".lnb-tl-scroll").evaluate("(element) => { element.scrollLeft = 0 }")
     first = bare.page.get_by_role("option", name="main version 1,", exact=False).first
-    expect(first).to_have_attribute("aria-label", "main version 1, Append, +50 rows")
+    expect(first).to_have_attribute("aria-label", "main version 1, Rows added (Append), +50 rows")
     eventually(bare.page, lambda: bars.count() < 150)
     first.click()
     expect(here).to_have_attribute("aria-label", re.compile("^main version 1,"))

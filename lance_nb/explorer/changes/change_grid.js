@@ -4,7 +4,7 @@ import { decodePage } from "../js/columns.js";
 import { button, count, h, plural, setText, show } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { fillCell } from "../js/grid_cell.js";
-import { lookOfOperation } from "../js/operations.js";
+import { lookOfOperation, titleOfOperation } from "../js/operations.js";
 import { pageStore } from "../js/page_store.js";
 import { VirtualGrid } from "../js/virtual_grid.js";
 import { changeDetail } from "./change_detail.js";
@@ -218,7 +218,7 @@ export class ChangeGrid {
     if (this.level === "transactions") {
       const operation = this.operationOf(row);
       const { family, glyph } = lookOfOperation(operation);
-      return { glyph, look: `lnb-op-${family} lnb-row-op`, words: operation };
+      return { glyph, look: `lnb-op-${family} lnb-row-op`, words: titleOfOperation(operation) };
     }
     const kind = this.pageAt(row)?.kind(row) ?? " ";
     const [words, look] = KINDS[kind] ?? ["", ""];

@@ -4,6 +4,7 @@
 import { button, count, h, plural, show } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
 import { longAction } from "../js/long_action.js";
+import { titleOfOperation } from "../js/operations.js";
 import { sampleTable } from "../js/sample_table.js";
 import { widget } from "../js/view.js";
 import { writeGuard } from "../js/write_guard.js";
@@ -306,7 +307,7 @@ function triedList(trials) {
     h(
       "li",
       `${holds === null ? "?" : holds ? "✓" : "✗"} version ${version} `,
-      h("small", [operation, message].filter(Boolean).join(" · ")),
+      h("small", [operation && titleOfOperation(operation), message].filter(Boolean).join(" · ")),
     ),
   );
   return h(

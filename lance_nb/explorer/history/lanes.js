@@ -2,6 +2,7 @@
 // which nobody has written to yet have no lane, until somebody wants to see all.
 
 import { count, plural } from "../js/dom.js";
+import { titleOfOperation } from "../js/operations.js";
 import { flagSpots } from "./tag_flags.js";
 
 const AXIS = 20;
@@ -281,7 +282,7 @@ export function rowWords(facts) {
 export function sentence(lane, version, facts) {
   const tags = lane.tags.find((tag) => tag.version === version);
   const words = [`${lane.label} version ${version}`, tags && `tagged ${tags.names.join(", ")}`];
-  if (facts) words.push(facts.operation, facts.merge?.words, rowWords(facts));
+  if (facts) words.push(titleOfOperation(facts.operation), facts.merge?.words, rowWords(facts));
   return words.filter(Boolean).join(", ");
 }
 

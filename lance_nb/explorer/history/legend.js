@@ -1,7 +1,7 @@
 // What the signs of the timeline and of the grid mean.
 
 import { button, h } from "../js/dom.js";
-import { lookOfOperation, OPERATION_WORDS } from "../js/operations.js";
+import { OPERATIONS } from "../js/operations.js";
 
 /** @type {[sign: string, words: string][]} */
 const SIGNS = [
@@ -26,8 +26,7 @@ export function legendButton(ctx) {
 }
 
 function legend() {
-  const operations = OPERATION_WORDS.map(([operation, words]) => {
-    const { family, glyph } = lookOfOperation(operation);
+  const operations = Object.entries(OPERATIONS).map(([operation, [family, glyph, words]]) => {
     const sign = h("i", { "aria-hidden": "true" }, glyph);
     return [h("dt", { class: `lnb-operation lnb-op-${family}` }, sign, operation), meaning(words)];
   });

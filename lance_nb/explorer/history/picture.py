@@ -32,6 +32,7 @@ from lance_nb.explorer.history.versions import (
 )
 from lance_nb.explorer.picture_view import Shown, View, draw_error
 from lance_nb.explorer.session import RecentAnswers, Session, place_of
+from lance_nb.format.transaction_summary import OPERATION_TITLES, operation_title
 
 MAX_SLOTS = 64
 _MAIN_BAR, _BRANCH_BAR, _FLAGS = 54, 28, 17
@@ -46,11 +47,15 @@ _LOOKS: Mapping[str, tuple[str, str]] = {
     "Merge": ("schema", "▦"),
     "Project": ("schema", "▦"),
     "DataReplacement": ("schema", "▦"),
+    "DataOverlay": ("schema", "▦"),
     "Rewrite": ("upkeep", "◇"),
     "CreateIndex": ("upkeep", "⌕"),
     "UpdateConfig": ("upkeep", "⚙"),
     "ReserveFragments": ("upkeep", "·"),
+    "UpdateBases": ("upkeep", "⚙"),
+    "UpdateMemWalState": ("upkeep", "⚙"),
     "Clone": ("fork", "↳"),
+    "Unknown": ("unknown", "?"),
     "Damaged": ("unknown", "!"),
 }
 
@@ -201,7 +206,7 @@ def _said(bar: VersionBar) -> str:
         if value
     )
     message = f": {bar.message}" if bar.message else ""
-    return f"version {bar.version} {bar.operation}{counts}{message}"
+    return f"version {bar.version}: {operation_title(bar.operation)}{counts}{message}"
 
 
 def _draw_fork(
@@ -241,7 +246,7 @@ def _draw_operations(panel: Panel, model: Timeline) -> None:
     for operation in sorted(operations):
         colour, sign = _LOOKS.get(operation, ("upkeep", "•"))
         panel.rect(left, base - 9, 9, 9, colour, radius=1)
-        words = f"{sign} {operation}".strip()
+        words = f"{sign} {OPERATION_TITLES.get(operation, operation)}".strip()
         panel.text(left + 13, base, words, size=11, colour="soft")
         left += 30 + width_of(words, 11)
     panel.height += 20
@@ -250,7 +255,7 @@ def _draw_operations(panel: Panel, model: Timeline) -> None:
 def draw_version(detail: VersionDetail) -> Panel:
     """Draw a version in detail: what made it, its counts, its columns."""
     panel = Panel(f"Version {detail.label}")
-    panel.heading(f"{detail.operation} · {detail.time}")
+    panel.heading(f"{operation_title(detail.operation)} · {detail.time}")
     if detail.message:
         panel.paragraph(detail.message, lines=2)
     if detail.description:

@@ -13,7 +13,7 @@ import {
   setText,
   svg,
 } from "../js/dom.js";
-import { lookOfOperation } from "../js/operations.js";
+import { lookOfOperation, titleOfOperation } from "../js/operations.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 import { branchLabels } from "./branch_labels.js";
@@ -374,7 +374,7 @@ class Timeline {
     const facts = lane?.details.get(version);
     const branch = lane?.branch ?? null;
     const words = [
-      facts && (facts.operation || "operation not recorded"),
+      facts && titleOfOperation(facts.operation),
       facts?.merge?.words,
       facts && rowWords(facts),
       this.checks.words(branch, version),

@@ -21,6 +21,7 @@ import pyarrow as pa
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.history.versions import entries
 from lance_nb.explorer.schema_tree import SchemaTree, schema_tree
+from lance_nb.format.transaction_summary import operation_title
 from lance_nb.value_classes import dataclass
 
 MAX_NODES = 600
@@ -145,7 +146,7 @@ def _counted(value: Any, names: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def _version(value: Any) -> ValueFacts:
     tags = "".join(f" · tag {text.name(tag)}" for tag in value.tags[:MAX_CHILDREN])
-    operation = value.operation or "operation not recorded"
+    operation = operation_title(value.operation)
     rows = _counted(value, {
         "num_rows": "rows", "num_deleted_rows": "deleted rows", "num_fragments": "fragments",
         "num_data_files": "data files", "num_deletion_files": "deletion files",
@@ -183,7 +184,7 @@ def _transaction(value: Any) -> ValueFacts:
     details = [(entry.label, entry.value) for entry in entries(value.details)]
     nodes = tree_of({"read version": value.read_version, "transaction": value.uuid}
                     | dict(value.details) | {"properties": value.properties})  # fmt: skip
-    heading = f"Transaction: {value.operation}"
+    heading = operation_title(value.operation)
     facts = _facts(
         heading, (value.description,), about + details, nodes=nodes, operation=value.operation
     )
@@ -227,10 +228,10 @@ def _edits(value: Any) -> list[tuple[str, str]]:
 
 def _preview(value: Any) -> ValueFacts:
     rows = [("rows", f"{text.count(value.num_rows_before)} → {text.count(value.num_rows_after)}")]
-    heading = f"What a commit would change: {value.operation}"
+    heading = f"What a commit would change: {operation_title(value.operation)}"
     since = [
         leaf(
-            f"version {meeting.version}: {meeting.operation}",
+            f"version {meeting.version}: {operation_title(meeting.operation)}",
             f"{meeting.verdict} {meeting.overlap}".strip(),
         )
         for meeting in value.meetings[:MAX_CHILDREN]
@@ -253,7 +254,11 @@ def _write(value: Any) -> ValueFacts:
         "files written": list(value.data_files[:MAX_CHILDREN]),
     })  # fmt: skip
     return _facts(
-        f"Staged write: {name}", ("not committed",), _edits(value), nodes=nodes, operation=name
+        f"Staged write: {operation_title(name)}",
+        ("not committed",),
+        _edits(value),
+        nodes=nodes,
+        operation=name,
     )
 
 

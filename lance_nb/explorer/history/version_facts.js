@@ -1,7 +1,7 @@
 // One version in full: operation, message, counts, schema, properties, the decoded transaction.
 
 import { ageOf, count, h } from "../js/dom.js";
-import { lookOfOperation } from "../js/operations.js";
+import { lookOfOperation, OPERATIONS } from "../js/operations.js";
 
 /**
  * @param {Lnb.VersionDetail} detail
@@ -11,6 +11,7 @@ import { lookOfOperation } from "../js/operations.js";
  */
 export function versionFacts(detail, open, ...acts) {
   const { family, glyph } = lookOfOperation(detail.operation);
+  const title = OPERATIONS[detail.operation]?.[2];
   const { lines, hidden, columns } = detail.schema;
 
   /**
@@ -39,7 +40,8 @@ export function versionFacts(detail, open, ...acts) {
       "div",
       { class: `lnb-operation lnb-op-${family}` },
       glyph ? h("i", { "aria-hidden": "true" }, glyph) : null,
-      h("strong", detail.operation),
+      h("strong", title ?? detail.operation),
+      title && h("small", detail.operation),
       h("span", detail.label),
     ),
     detail.message ? messageBlock(detail.message) : null,

@@ -1,43 +1,38 @@
-// How an operation looks: a family (colour), a glyph (never colour alone) and words.
+// How an operation looks: a family (colour), a glyph (never colour alone), and what happened.
 
-/** @type {Record<string, [family: string, glyph: string]>} */
-const FAMILIES = {
-  Append: ["add", "+"],
-  Delete: ["remove", "−"],
-  Update: ["change", "~"],
-  Overwrite: ["replace", "="],
-  Restore: ["replace", "↶"],
-  Merge: ["schema", "▦"],
-  Project: ["schema", "▦"],
-  DataReplacement: ["schema", "▦"],
-  Rewrite: ["upkeep", "◇"],
-  CreateIndex: ["upkeep", "⌕"],
-  UpdateConfig: ["upkeep", "⚙"],
-  ReserveFragments: ["upkeep", "·"],
-  Clone: ["fork", "↳"],
-  Damaged: ["unknown", "!"], // no operation: the version's manifest cannot be read
+/**
+ * The words are those of `OPERATION_TITLES` in format/transaction_summary.py.
+ * @type {Record<string, [family: string, glyph: string, title: string]>}
+ */
+export const OPERATIONS = {
+  Append: ["add", "+", "Rows added"],
+  Delete: ["remove", "−", "Rows deleted"],
+  Update: ["change", "~", "Rows changed"],
+  Overwrite: ["replace", "=", "All rows replaced"],
+  Restore: ["replace", "↶", "Earlier version restored"],
+  Merge: ["schema", "▦", "Columns added or cast"],
+  Project: ["schema", "▦", "Columns renamed or dropped"],
+  DataReplacement: ["schema", "▦", "Columns replaced"],
+  DataOverlay: ["schema", "▦", "Cells replaced"],
+  Rewrite: ["upkeep", "◇", "Compacted"],
+  CreateIndex: ["upkeep", "⌕", "Index built or dropped"],
+  UpdateConfig: ["upkeep", "⚙", "Settings changed"],
+  ReserveFragments: ["upkeep", "·", "Fragment ids reserved"],
+  UpdateBases: ["upkeep", "⚙", "Paths added"],
+  UpdateMemWalState: ["upkeep", "⚙", "Settings changed"],
+  Clone: ["fork", "↳", "Branch begun"],
+  Unknown: ["unknown", "?", "Unknown change"],
+  Damaged: ["unknown", "!", "Manifest cannot be read"],
 };
 
 /** @param {string} operation @returns {{family: string, glyph: string}} */
 export function lookOfOperation(operation) {
-  const [family, glyph] = FAMILIES[operation] ?? ["upkeep", operation ? "•" : ""];
+  const [family, glyph] = OPERATIONS[operation] ?? ["upkeep", operation ? "•" : ""];
   return { family, glyph };
 }
 
-/**
- * What happened, in the words of a person, with the look of each kind of operation.
- * @type {[operation: string, words: string][]}
- */
-export const OPERATION_WORDS = [
-  ["Append", "rows added"],
-  ["Delete", "rows deleted"],
-  ["Update", "values changed"],
-  ["Overwrite", "all rows replaced"],
-  ["Restore", "an earlier version made the newest again"],
-  ["Merge", "columns added, changed or dropped"],
-  ["Rewrite", "files compacted, rows as they were"],
-  ["CreateIndex", "an index built or extended"],
-  ["UpdateConfig", "settings changed"],
-  ["Clone", "a branch or copy began"],
-  ["Damaged", "the manifest cannot be read"],
-];
+/** What happened, with Lance's term: "Compacted (Rewrite)". @param {string} operation */
+export function titleOfOperation(operation) {
+  const title = OPERATIONS[operation]?.[2];
+  return title ? `${title} (${operation})` : operation || "operation not recorded";
+}

@@ -2,7 +2,7 @@
 // grid.
 
 import { h, plural, show } from "../js/dom.js";
-import { lookOfOperation } from "../js/operations.js";
+import { lookOfOperation, titleOfOperation } from "../js/operations.js";
 
 /**
  * @typedef {{label: string, operation: string, text: string}} Step
@@ -33,7 +33,8 @@ export function conflictGrid(grid, names) {
     const details = grid.verdicts[verdict];
     const [source, target] = [grid.source[Math.floor(index / wide)], grid.target[index % wide]];
     const label =
-      `${source.label} ${source.operation} against ${target.label} ${target.operation}: ` +
+      `${source.label} ${titleOfOperation(source.operation)} against ` +
+      `${target.label} ${titleOfOperation(target.operation)}: ` +
       (details?.words ?? "not checked");
     return h(
       "td",
@@ -85,7 +86,7 @@ export function conflictGrid(grid, names) {
       h("i", { class: `lnb-op-${family}`, "aria-hidden": "true" }, glyph),
       h("b", version.label),
       " ",
-      h("small", version.operation || "unknown"),
+      h("small", titleOfOperation(version.operation)),
     ];
   };
   const lines = grid.source.map((version, row) =>

@@ -2,6 +2,7 @@
 
 import { button, count, h, plural, show } from "../js/dom.js";
 import { longAction } from "../js/long_action.js";
+import { titleOfOperation } from "../js/operations.js";
 import { conflictGrid } from "./conflict_grid.js";
 import { ConflictTable } from "./conflict_table.js";
 import { refBox } from "./ref_form.js";
@@ -323,7 +324,7 @@ function figures(plan) {
         `rows ${count(rows[0])} → ${count(rows[1])} ` +
           `(${change < 0 ? "−" : "+"}${count(Math.abs(change))})`,
         `fragments: ${kinds.join(", ") || "none touched"}`,
-        plan.operation && `recorded as ${plan.operation}`,
+        plan.operation && `recorded as ${titleOfOperation(plan.operation)}`,
       ]
         .filter(Boolean)
         .join(" · "),

@@ -1,7 +1,7 @@
 // The life of one row in the detail pane: its steps, newest first, as they are found.
 
 import { ageOf, button, count, h, plural, show } from "../js/dom.js";
-import { lookOfOperation } from "../js/operations.js";
+import { lookOfOperation, titleOfOperation } from "../js/operations.js";
 import { keyPicker } from "./key_picker.js";
 
 const AT_ONCE = 12;
@@ -164,7 +164,7 @@ function biography(ctx, row) {
         h(
           "p",
           { class: "lnb-bio-facts" },
-          `${operation.glyph} ${step.operation} · `,
+          `${operation.glyph} ${titleOfOperation(step.operation)} · `,
           step.time_ms ? ageOf(step.time_ms) : step.time,
           ` · fragment ${step.fragment}, offset ${count(step.offset)}`,
         ),

@@ -3,6 +3,7 @@
 import { brokenExpectations } from "../checks/broken_expectations.js";
 import { ageOf, count, h, button as makeButton, plural } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
+import { titleOfOperation } from "../js/operations.js";
 import { sampleTable } from "../js/sample_table.js";
 import { consequenceCard } from "./consequence_card.js";
 
@@ -245,7 +246,7 @@ function meetings(card) {
           h("i", { "aria-hidden": "true" }, MARKS[meeting.verdict]),
           h(
             "span",
-            h("b", `version ${meeting.version}, ${meeting.operation}`),
+            h("b", `version ${meeting.version}: ${titleOfOperation(meeting.operation)}`),
             meeting.author && ` by ${meeting.author}`,
             meeting.time && [" ", ageOf(meeting.time)],
             meeting.message && ` “${meeting.message}”`,

@@ -18,7 +18,7 @@ import {
   show,
   svg,
 } from "../js/dom.js";
-import { lookOfOperation } from "../js/operations.js";
+import { lookOfOperation, titleOfOperation } from "../js/operations.js";
 import { widget } from "../js/view.js";
 
 const CARD = { width: 260, height: 118, gap: 10 }; // pixels, as in tables.css
@@ -510,7 +510,7 @@ function bars(card) {
       return svg(
         "rect",
         { class: `lnb-op-${family}`, rx: 1, ...place },
-        svg("title", `version ${version} ${operation}`.trim()),
+        svg("title", `version ${version}: ${titleOfOperation(operation)}`),
       );
     }),
   );

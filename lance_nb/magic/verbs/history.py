@@ -24,6 +24,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
 from lance_nb.explorer.static_rendering import StaticRendering, render_preformatted
+from lance_nb.format.transaction_summary import operation_title
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import (
     COLUMN,
@@ -70,7 +71,7 @@ def log(context: MagicContext, args: Namespace) -> Result:
         {
             "version": f"{info.version}{' (shown)' if info.version == dataset.version else ''}",
             "time": info.timestamp and info.timestamp.astimezone(),
-            "operation": info.operation,
+            "operation": operation_title(info.operation),
             "rows": info.num_rows,
             "deleted": info.num_deleted_rows,
             "fragments": info.num_fragments,
@@ -80,7 +81,8 @@ def log(context: MagicContext, args: Namespace) -> Result:
         for info in infos
     ]
     data = [
-        {**record, "version": info.version} for record, info in zip(records, infos, strict=True)
+        {**record, "version": info.version, "operation": info.operation}
+        for record, info in zip(records, infos, strict=True)
     ]
     return records_result(f"Versions of {label(dataset)}", records, value=infos, data=data)
 
@@ -227,9 +229,9 @@ def _about(info: VersionInfo) -> str:
     time = f"{info.timestamp.astimezone():%Y-%m-%d %H:%M}" if info.timestamp else " " * 16
     tags = f"  (tag: {', '.join(map(text.name, info.tags))})" if info.tags else ""
     message = f"  {text.line(info.message, 60)}" if info.message else ""
-    operation = text.line(info.operation or "", 20)
+    operation = text.line(operation_title(info.operation), 34)
     rows = "" if info.num_rows is None else text.plural(info.num_rows, "row")
-    return f"{time}  {operation:<12} {rows:>14}{tags}{message}"
+    return f"{time}  {operation:<34} {rows:>14}{tags}{message}"
 
 
 @verb(

@@ -66,9 +66,10 @@ def test_every_value_has_text_and_escaped_html(dataset: Any) -> None:
     assert set(shown) == set(VALUES.values())
     expected = {
         "version": "Version 2", "diff": "Changes main:1 → main:2",
-        "transaction": "Transaction: Delete",
+        "transaction": "Rows deleted (Delete)",
         "fragment": "Fragment 0", "schema": "2 columns", "stage": "Stage for main:2",
-        "preview": "What a commit would change: Delete", "write": "Staged write: Delete",
+        "preview": "What a commit would change: Rows deleted (Delete)",
+        "write": "Staged write: Rows deleted (Delete)",
     }  # fmt: skip
     for kind, value in shown.items():
         assert kind_of(value) == kind

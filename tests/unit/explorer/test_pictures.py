@@ -53,7 +53,7 @@ def changed() -> Any:
 
 EXPECTED = {
     "Overview": ("worn.lance", "main:6", "270 rows"),
-    "Timeline": ("6 versions on 1 branch", "v1", "Append", "Delete"),
+    "Timeline": ("6 versions on 1 branch", "v1", "Rows added", "Rows deleted"),
     "VersionDetail": ("Version main:6", "Project"),
     "SchemaTree": ("3 columns", "vector"),
     "FragmentMap": ("3 fragments", "10.0 % deleted"),
@@ -100,7 +100,7 @@ def test_what_is_saved_is_what_was_on_screen(worn: Any) -> None:
     ask(explorer, "shown", tab="storage", storage={"fragment": 1})
     said = words(explorer.to_svg())
     assert "Fragment 1" in said
-    assert "Rows" not in said
+    assert "rows 0 – 11" not in said
     ask(explorer, "travel", branch=None, version=2)
     ask(explorer, "shown", tab="rows", rows={"row": 40})
     said = words(explorer.to_svg())
