@@ -46,7 +46,6 @@ from lance_nb.errors import (
     RefConflictError,
     RefNotFoundError,
     StorageError,
-    VersionNotFoundError,
 )
 from lance_nb.format.layout import (
     VERSIONS,
@@ -589,8 +588,6 @@ def clone_source(place: CommitPlace, version: int) -> VersionSource:
     Raises VersionNotFoundError.
     """
     source = VersionSource(place.slots, place.locations)
-    if source.head(version) is None:
-        raise VersionNotFoundError(place.home.uri, version)
     source.load(version)
     return source
 
