@@ -565,6 +565,19 @@ def page_levels(parts: Sequence[Entries]) -> PageLevels:
     )
 
 
+def leaf_levels(num_rows: int, nulls: Mask | None) -> PageLevels:
+    """Return the levels of a page of a column that is not nested, the same as ``page_levels``."""
+    layers = (_ITEM_LAYERS[nulls is not None],)
+    return PageLevels(
+        layers=layers,
+        repetition=None,
+        definition=None if nulls is None else nulls.astype(np.uint16),
+        num_entries=num_rows,
+        max_visible_definition=max_visible_definition(layers),
+        num_rows=num_rows,
+    )
+
+
 def _layers(lists: Sequence[bool], seen: int) -> tuple[tuple[int, ...], Levels]:
     """Choose the kind of every layer, innermost first, and the definition level of every code."""
     numbers: Levels = np.zeros(2 * len(lists) + 2, np.uint16)

@@ -200,8 +200,9 @@ class _Stack:
 
 def _encode_bits(stack: _Stack) -> Iterator[StackedPages]:
     """Encode booleans: each leaf begins with a byte of its own."""
-    size = -(-stack.count // 8)
-    rows = np.array([_fixed(leaf) for leaf in stack.leaves])
+    packed = _fixed(pa.concat_arrays(stack.leaves))
+    bits = np.unpackbits(packed, count=stack.count * len(stack.leaves), bitorder="little")
+    rows = np.packbits(bits.reshape(-1, stack.count), axis=1, bitorder="little")
     remaining = stack.with_values
     if stack.may_be_constant:
         all_true = np.packbits(np.ones(stack.count, np.bool_), bitorder="little")
@@ -211,7 +212,8 @@ def _encode_bits(stack: _Stack) -> Iterator[StackedPages]:
                 yield stack.constant(number, FixedWidth(8, 1, np.array([value], np.uint8)))
             remaining &= ~same
     if remaining.any():
-        block = FixedWidth(1, 8 * size * int(remaining.sum()), rows[remaining].ravel())
+        data = rows[remaining].ravel()
+        block = FixedWidth(1, 8 * data.size, data)
         yield from stack.chunks(remaining, "flat", block, np.array([stack.count]))
 
 

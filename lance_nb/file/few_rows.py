@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import nulls_of
 from lance_nb.encodings.compress_base import PageLevels
 from lance_nb.encodings.encoding_options import PREFIX, EncodingOptions
 from lance_nb.encodings.page_encoder import Learned, encode_pages
-from lance_nb.encodings.repdef import Entries, Shape, page_levels, stripe
+from lance_nb.encodings.repdef import leaf_levels
 from lance_nb.encodings.stacked_pages import ROWS_MAX, encode_stack, is_stackable
 from lance_nb.file.column_writer import ColumnPlan, ColumnWriter, add_pages
 from lance_nb.file.sink import FileSink
@@ -66,12 +67,13 @@ def write_columns(
     num_rows = len(columns[0][2])
     owners: list[tuple[int, int]] = []
     stacks: dict[tuple[object, ...], _Stack] = {}
-    all_valid = page_levels([Entries(num_rows, num_rows, lists=(False,))])
+    all_valid = leaf_levels(num_rows, None)
     for field, plan, array in columns:
         if plan is None:
             column = sink.reserve_column()
             owners.append((field.id, column))
-            levels = _levels(array) if array.null_count else all_valid
+            has_null = array.null_count > 0
+            levels = leaf_levels(num_rows, nulls_of(array)) if has_null else all_valid
             _stack_of(stacks, field, levels).add(column, array, levels)
             continue
         top = begin(plan)
@@ -87,12 +89,6 @@ def write_columns(
     for stack in stacks.values():
         _write_stack(sink, stack, options, num_rows)
     return owners
-
-
-def _levels(array: pa.Array) -> PageLevels:
-    """Return the levels of an array without children."""
-    (leaf,) = stripe(array, Shape())
-    return page_levels([leaf.entries])
 
 
 def _stack_of(stacks: dict[tuple[object, ...], _Stack], field: Field, levels: PageLevels) -> _Stack:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb._pb import encodings21 as pb
+from lance_nb.encodings.arrow_parts import nulls_of
 from lance_nb.encodings.base import DecodedPage, FixedWidth
 from lance_nb.encodings.repdef import (
     LAYERS_MAX,
@@ -15,6 +16,7 @@ from lance_nb.encodings.repdef import (
     check_layers,
     check_levels,
     concat_levels,
+    leaf_levels,
     max_definition,
     max_visible_definition,
     num_list_layers,
@@ -318,3 +320,17 @@ def test_items_of_null_fixed_size_lists_keep_the_code_of_the_list():
     (leaf,) = stripe(array, Shape((Shape((LEAF,)),)))
     assert leaf.entries.codes is not None
     assert leaf.entries.codes.tolist() == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("leaf", [pa.array([1, 2]), pa.array([1, None, 3]), pa.array([None, ""])])
+def test_levels_of_a_leaf_are_those_of_its_stripes(leaf):
+    (striped,) = stripe(leaf, Shape())
+    expected = page_levels([striped.entries])
+    levels = leaf_levels(len(leaf), nulls_of(leaf))
+    for name in ("layers", "num_entries", "max_visible_definition", "num_rows", "repetition"):
+        assert getattr(levels, name) == getattr(expected, name), name
+    if expected.definition is None:
+        assert levels.definition is None
+    else:
+        assert levels.definition.dtype == expected.definition.dtype
+        assert levels.definition.tolist() == expected.definition.tolist()
