@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_nb import arrow_compute as pc
 from lance_nb.encodings.base import Bytes, Ints
+from lance_nb.encodings.kernels.memory import to_integers
 from lance_nb.errors import NotSupportedError
 
 Mask = npt.NDArray[np.bool_]
@@ -224,7 +225,7 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
 
 def list_ranges(array: pa.Array) -> tuple[Ints, Ints]:
     """Return start and length of every list's range in the child (whatever null slots say)."""
-    offsets = np.asarray(array.offsets)
+    offsets = to_integers(array.offsets)
     starts = offsets[:-1].astype(np.int64)
     return starts, offsets[1:].astype(np.int64) - starts
 

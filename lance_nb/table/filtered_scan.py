@@ -464,8 +464,8 @@ def selected_table(
         row_values[ROW_OFFSET] = from_integers(rows.positions.astype(np.uint64))
     for name in (ROW_ID,) if projection.addresses_of_deleted else (ROW_ID, ROW_ADDRESS):
         if name in row_values and rows.deleted is not None:
-            values = row_values[name].to_numpy(zero_copy_only=False)
-            row_values[name] = pa.array(values, pa.uint64(), mask=rows.deleted)
+            no_row = pc.scalar_of(None, pa.uint64())
+            row_values[name] = pc.if_else(from_mask(rows.deleted), no_row, row_values[name])
     return result_table(projection, stored, row_values, rows.num_rows)
 
 

@@ -163,7 +163,7 @@ class _Column:
             lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
             if highest - lowest < min(_TABLE_SIZE_MAX, len(part.values) * _SPARSE + (1 << 16)):
                 return cls._near(to_integers(one_array(pc.drop_null(part.values))), lowest, highest)
-        values = pc.unique(part.values).drop_null()
+        values = pc.drop_null(pc.unique(part.values))
         return cls(len(values), values)
 
     @classmethod

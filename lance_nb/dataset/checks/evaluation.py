@@ -29,8 +29,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import expressions
-from sqlglot.errors import SqlglotError
 
 from lance_nb import arrow_compute as pc
 from lance_nb.arrow_casts import cast_array
@@ -66,11 +64,6 @@ if TYPE_CHECKING:
 
 REFERENCED_MAX = 20_000_000
 _CLOCKS = frozenset({"now", "current_timestamp", "current_date", "today", "current_time"})
-_CLOCK_NODES = (
-    expressions.CurrentTimestamp,
-    expressions.CurrentDate,
-    expressions.CurrentTime,
-)
 
 UNSIZED_FILE_BYTES = 64_000_000  # of files of other writers that record no size
 
@@ -107,6 +100,14 @@ def roots_of(sql: str) -> tuple[str, ...]:
 
     Raises PredicateError for what is not a condition on one row, or depends on the time.
     """
+    from sqlglot import expressions
+    from sqlglot.errors import SqlglotError
+
+    clock_nodes = (
+        expressions.CurrentTimestamp,
+        expressions.CurrentDate,
+        expressions.CurrentTime,
+    )
     try:
         trees = parse_duckdb(sql)
     except SqlglotError as error:
@@ -120,7 +121,7 @@ def roots_of(sql: str) -> tuple[str, ...]:
             "ds.expectations.add_row_count(...) for count(*), or ds.bisect(...) to search versions"
         )
     calls = {call.name.lower() for call in tree.find_all(expressions.Anonymous)}
-    if tree.find(*_CLOCK_NODES) is not None or calls & _CLOCKS:
+    if tree.find(*clock_nodes) is not None or calls & _CLOCKS:
         raise PredicateError(
             "an expectation cannot depend on the current time, because its result is kept: compare "
             "with a date, such as date '2030-01-01'"

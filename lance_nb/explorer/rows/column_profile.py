@@ -35,6 +35,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb import arrow_compute as pc
+from lance_nb.encodings.kernels.memory import from_integers, to_floats, to_integers
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer import cells
 from lance_nb.explorer.json_fields import JsonFields
@@ -195,9 +196,9 @@ def _counted(dataset: Source, index: int, field: pa.Field, query: RowQuery) -> C
     if value_counts is None or value_counts.covered.size < len(snapshot.manifest.fragments):
         return None
     values, counts = cells.plain(value_counts.values), value_counts.counts
-    is_null = values.is_null().to_numpy(zero_copy_only=False)
+    is_null = pc.is_null(values).to_numpy(zero_copy_only=False)
     rows, nulls = int(counts.sum()), int(counts[is_null].sum())
-    facts = commonest(field.name, values.drop_null(), counts[~is_null])
+    facts = commonest(field.name, pc.drop_null(values), counts[~is_null])
     facts["odd"] = _odd(nulls, OddValues(), facts["counts"])
     return ColumnProfile(
         index, kind, rows, nulls / rows if rows else 0.0, len(values) - int(is_null.sum()),
@@ -233,24 +234,24 @@ def bar_places(shown: ColumnProfile | None, column: pa.Array) -> BarPlaces:
     """Return the places of the bars of a profile that is shown; by a sample of its column."""
     if profile_kind(column.type) in ("number", "time"):
         edges = None if shown is None else shown.edges
-        numbers = ordered_floats(_computable(column.drop_null()))
+        numbers = ordered_floats(_computable(pc.drop_null(column)))
         return BarPlaces(edges or (robust_range(numbers) if numbers.size else None))
-    counted = column.drop_null().value_counts()
-    order = np.argsort(-counted.field("counts").to_numpy(), kind="stable")[:COMMON]
-    return BarPlaces(values=counted.field("values").take(pa.array(order)))
+    counted = pc.value_counts(pc.drop_null(column))
+    order = np.argsort(-to_integers(counted.field("counts")), kind="stable")[:COMMON]
+    return BarPlaces(values=pc.take(counted.field("values"), from_integers(order)))
 
 
 def profile_of(
     index: int, field: pa.Field, column: pa.Array, sample: str, places: BarPlaces | None = None
 ) -> ColumnProfile:
     """Profile the values of a column that are at hand, in the bars at ``places`` if given."""
-    values = _computable(column.drop_null())
+    values = _computable(pc.drop_null(column))
     kind = profile_kind(field.type)
     facts: dict[str, Any] = {"low": "", "high": ""}
     if kind in ("bool", "text"):
-        counted = values.value_counts()
+        counted = pc.value_counts(values)
         facts |= commonest(
-            field.name, counted.field("values"), counted.field("counts").to_numpy(), places
+            field.name, counted.field("values"), to_integers(counted.field("counts")), places
         )
         facts["odd"] = _odd(column.null_count, OddValues(), facts["counts"])
     else:
@@ -264,7 +265,7 @@ def profile_of(
 
 def _computable(values: pa.Array) -> pa.Array:
     """Return values of a type that Arrow computes with: not float16."""
-    return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+    return pc.cast(values, pa.float32()) if pa.types.is_float16(values.type) else values
 
 
 def _number_facts(
@@ -284,7 +285,7 @@ def _number_facts(
     if not numbers.size:
         empty = {} if edges is None else histogram_of(bar_counts(numbers, edges, BARS), edges)
         return {"odd": _odd(nulls, odd, ()), **empty}
-    finite = values.filter(pc.is_finite(values)) if any(odd) else values
+    finite = pc.filter(values, pc.is_finite(values)) if any(odd) else values
     bounds = pc.min_max(finite)
     step()
     edges = edges or robust_range(numbers)
@@ -329,7 +330,9 @@ def _statistics(kind: pa.DataType, numbers: npt.NDArray[np.float64]) -> tuple[tu
 
 
 def _time_text(kind: pa.DataType, value: float) -> str:
-    number = pa.array([round(value)], pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    number = from_integers(
+        np.array([round(value)], np.int32 if pa.types.is_date32(kind) else np.int64)
+    )
     return cells.scalar_text(number.view(kind)[0], _LABEL_CHARS)
 
 
@@ -344,10 +347,10 @@ def ends_of(low: pa.Scalar, high: pa.Scalar) -> dict[str, Any]:
 def floats_of(values: pa.Array) -> npt.NDArray[np.float64]:
     """Return the finite values of a column of numbers or times, in the unit they are stored in."""
     if pa.types.is_timestamp(values.type) or pa.types.is_date64(values.type):
-        values = values.cast(pa.int64())
+        values = pc.cast(values, pa.int64())
     elif pa.types.is_date32(values.type):
-        values = values.cast(pa.int32())
-    numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        values = pc.cast(values, pa.int32())
+    numbers = to_floats(pc.cast(values, pa.float64(), safe=False))
     finite: npt.NDArray[np.float64] = numbers[np.isfinite(numbers)]
     return finite
 
@@ -376,12 +379,12 @@ def commonest(
     the rows have one of them.
     """
     order = np.argsort(-counts, kind="stable")[:COMMON]
-    shown, heights = values.take(pa.array(order)), counts[order]
+    shown, heights = pc.take(values, from_integers(order)), counts[order]
     if places is not None and places.values is not None:
         positions = pc.index_in(places.values, value_set=values)
-        is_present = positions.is_valid().to_numpy(zero_copy_only=False)
+        is_present = pc.is_valid(positions).to_numpy(zero_copy_only=False)
         among = np.zeros(len(positions), np.int64)
-        among[is_present] = counts[positions.drop_null().to_numpy()]
+        among[is_present] = counts[pc.drop_null(positions).to_numpy()]
         if 2 * among.sum() >= counts.sum():
             shown, heights = places.values, among
     return {
@@ -487,7 +490,7 @@ class _Tally:
         """Take values into account."""
         self.rows += len(values)
         self.nulls += values.null_count
-        values = values.drop_null()
+        values = pc.drop_null(values)
         if not len(values):
             return
         if self._keeps:
@@ -504,7 +507,7 @@ class _Tally:
             self.values.append(values)
             if self.rows > KEPT_VALUES:
                 self.values = None
-        finite = values.filter(pc.is_finite(values)) if any(odd) else values
+        finite = pc.filter(values, pc.is_finite(values)) if any(odd) else values
         if not len(finite):
             return
         finite_bounds = pc.min_max(finite)
@@ -524,7 +527,7 @@ class _Tally:
         self.edges = min(edges_before[0], edges[0]), max(edges_before[1], edges[1])
 
     def _count(self, values: pa.Array) -> None:
-        counted = values.value_counts()
+        counted = pc.value_counts(values)
         new_counts = pa.table({"value": counted.field("values"), "count": counted.field("counts")})
         if self._counted is not None:
             counts = pa.concat_tables([self._counted, new_counts])
@@ -562,7 +565,7 @@ def _facts(scan: _Scan, tally: _Tally, places: BarPlaces | None = None) -> dict[
     edges = tally.edges if places is None or places.edges is None else places.edges
     counts, below, above = np.zeros(1, np.int64), 0, 0
     for values in scan.values():
-        numbers = ordered_floats(values.drop_null())
+        numbers = ordered_floats(pc.drop_null(values))
         counts = counts + bar_counts(numbers, edges, BARS)
         outside = _outside(numbers, edges)
         below, above = below + outside[0], above + outside[1]

@@ -25,6 +25,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.encodings.kernels.memory import to_floats
+
 Floats = npt.NDArray[np.float64]
 Edges = tuple[float, float]
 
@@ -50,7 +52,7 @@ def odd_values(values: pa.Array) -> OddValues:
     """Count NaN and infinities in a column without nulls."""
     if not pa.types.is_floating(values.type) or not len(values):
         return OddValues()
-    numbers = values.to_numpy(zero_copy_only=False)
+    numbers = to_floats(values)
     infinite = np.isinf(numbers)
     above = int((numbers[infinite] > 0).sum())
     return OddValues(int(np.isnan(numbers).sum()), above, int(infinite.sum()) - above)
