@@ -10,7 +10,8 @@ import pytest
 
 from tests.benchmarks.__main__ import BENCHMARKS, main
 from tests.benchmarks.tables import command
-from tests.benchmarks.tables.operations import BY_KEY, GROWTH, OPERATIONS
+from tests.benchmarks.tables.operations import GROWTH
+from tests.benchmarks.tables.processes import PROCESSES
 from tests.benchmarks.tables.report import (
     RATIOS,
     Figures,
@@ -109,10 +110,17 @@ def test_a_fall_is_measured_once_more_before_it_counts(tmp_path, monkeypatch, ag
 
 
 def test_keys_are_unique_and_stored_ratios_are_those_of_the_table():
-    assert len(BY_KEY) == len(OPERATIONS) + len(GROWTH)
-    keys = {operation.key for operation in OPERATIONS}
+    assert len(command.BY_KEY) == len(command.ROWS) + len(GROWTH)
+    keys = {operation.key for operation in command.ROWS}
     assert stored_ratios(RATIOS, "ci").keys() == keys
     assert stored_ratios(RATIOS, "full").keys() <= keys
+
+
+@pytest.mark.parametrize("operation", PROCESSES, ids=lambda operation: operation.key)
+def test_a_process_uses_one_verb_of_what_it_opened(operation):
+    compile(operation.script, operation.key, "exec")
+    assert bool(operation.reads) != bool(operation.copied)
+    assert bool(operation.copied) == bool(operation.source)
 
 
 def test_a_check_without_stored_ratios_is_a_problem(tmp_path):

@@ -4,7 +4,7 @@ Reads and changes of tables as people have them: many fragments, long texts, man
 engine has its own process for each row of the table (``--size ci``: one for all rows); both are
 called by turns. Times are the best of several calls; the first call in a process, after the import
 of the engine, stands beside. Ratios are pylance's time over ours. Goals are held against warm
-calls.
+calls. Of whole processes, the first call is what a verb takes beyond the import.
 
 To refresh the ratios that --check compares with, on an idle machine, one size after the other:
 
@@ -22,7 +22,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.benchmarks.tables.measure import measure, shared_workers, write_data
-from tests.benchmarks.tables.operations import BY_KEY, GROWTH, OPERATIONS, Operation
+from tests.benchmarks.tables.operations import GROWTH, OPERATIONS, Operation
+from tests.benchmarks.tables.processes import PROCESSES
 from tests.benchmarks.tables.report import (
     RATIOS,
     Row,
@@ -39,7 +40,10 @@ from tests.benchmarks.timing import ONLY
 OPTIONS = {
     "--size": {"choices": SIZES, "default": "full", "help": "ci: small tables and few calls"},
     "--only": ONLY,
-    "--growth": {"action": "store_true", "help": "cost per fragment and column, as they grow"},
+    "--growth": {
+        "action": "store_true",
+        "help": "cost of each fragment, column, deletion file, ref",
+    },
     "--json": {"type": Path, "help": "put the ratios into this file"},
     "--check": {
         "action": "store_true",
@@ -47,6 +51,9 @@ OPTIONS = {
         "tests/benchmarks/ratios.json (size ci: 60 %%), after it was measured once more",
     },
 }
+
+ROWS = (*OPERATIONS, *PROCESSES)
+BY_KEY = {operation.key: operation for operation in (*ROWS, *GROWTH)}
 
 
 def measure_all(operations: Iterable[Operation], size: Size) -> list[Row]:
@@ -74,7 +81,7 @@ def run(options: Namespace) -> int:
     rows = measure_all(
         (
             operation
-            for operation in (GROWTH if options.growth else OPERATIONS)
+            for operation in (GROWTH if options.growth else ROWS)
             if options.only in operation.key or options.only in operation.title(size)
         ),
         size,

@@ -214,6 +214,10 @@ def _writer(name: str) -> Writer:
     if kind == "written":
         table = wide(int(count.removesuffix(".arrow")), MANY_COLUMNS_ROWS)
         return lambda _, path: _arrow_file(table, path)
+    if kind == "deletions":
+        return lambda _, path: _deleted(path, int(count))
+    if kind == "refs":
+        return lambda _, path: _tags(path, int(count))
     if kind == "columns":
         return lambda _, path: lance.write_dataset(wide(int(count), 1000), path)
     if kind == "versions":

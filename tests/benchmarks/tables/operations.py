@@ -17,6 +17,7 @@ from typing import Any
 from tests.benchmarks.tables.sizes import (
     GROWTH_COLUMNS,
     GROWTH_FRAGMENTS,
+    GROWTH_REFS,
     GROWTH_VERSIONS,
     GROWTH_WRITTEN_COLUMNS,
     MANY_COLUMNS_ROWS,
@@ -67,11 +68,11 @@ class Operation:
     key: str  # in stored ratios
     title: Callable[[Size], str]
     goal: float | None
-    run: Callable[[Workplace], Any] | None  # None: a process of its own, see ``script``
+    run: Callable[[Workplace], Any] | None  # None: a process of its own, see ``processes``
     reads: str = ""  # dataset that is read
     copied: str | None = None  # dataset that replaces the target before each run; "" for none
     source: str = ""  # Arrow file that is loaded beforehand
-    script: str = field(default="", repr=False)  # of a whole process, with ENGINE and FOLDER
+    script: str = field(default="", repr=False)  # of a process: with engine, uri, dataset, rows
 
     @property
     def data(self) -> set[str]:
@@ -139,17 +140,6 @@ def _update(work: Workplace) -> None:
     dataset = work.open_target()
     for number in range(UPDATES):
         dataset.update({"b": "b + 1"}, where=f"id % 100 = {number}")
-
-
-OPENING = """
-import ENGINE
-dataset = ENGINE.dataset("FOLDER/rows")
-print(dataset.head(100).num_rows)
-"""
-FILTERING = f"""
-{OPENING}
-print(dataset.count_rows(filter="{POINT}"))
-"""
 
 
 def _fixed(text: str) -> Callable[[Size], str]:
@@ -396,22 +386,6 @@ OPERATIONS = (
         partial(_scan, "singles"),
         "singles",
     ),
-    Operation(
-        "process-head",
-        _fixed(f"process: import, open, head({HEAD})"),
-        1.4,
-        None,
-        "rows",
-        script=OPENING,
-    ),
-    Operation(
-        "process-filter",
-        _fixed(f"process: the same and {POINT}"),
-        None,
-        None,
-        "rows",
-        script=FILTERING,
-    ),
 )
 GROWTH = (
     *(
@@ -466,5 +440,24 @@ GROWTH = (
         )
         for count in GROWTH_WRITTEN_COLUMNS
     ),
+    *(
+        Operation(
+            f"deletions-{count}",
+            _fixed(f"scan {count:,} fragments with deletion files"),
+            None,
+            partial(_scan, f"deletions-{count}"),
+            f"deletions-{count}",
+        )
+        for count in GROWTH_FRAGMENTS
+    ),
+    *(
+        Operation(
+            f"refs-{count}",
+            _fixed(f"list {count:,} tags"),
+            None,
+            lambda work, name=f"refs-{count}": len(work.open(name).tags.list()),
+            f"refs-{count}",
+        )
+        for count in GROWTH_REFS
+    ),
 )
-BY_KEY = {operation.key: operation for operation in (*OPERATIONS, *GROWTH)}

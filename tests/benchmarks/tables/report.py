@@ -86,14 +86,14 @@ def table(rows: Iterable[Row]) -> str:
 
 
 def growth_table(rows: Sequence[Row]) -> str:
-    """Lay out the processor time per fragment and per column; a key ends in their number."""
-    titles = ("scan", "lance_nb us each", "pylance us each", "ratio cpu", "ratio wall")
+    """Lay out the processor time of each fragment, column or ref; a key ends in their number."""
+    titles = ("shape", "lance_nb us each", "pylance us each", "ratio cpu", "ratio wall")
     counts = [int(row.key.rpartition("-")[2]) for row in rows]
     return markdown(
         titles,
         (
             (
-                row.title.removeprefix("scan "),
+                row.title,
                 f"{row.ours.warm.cpu / count * 1e6:.1f}",
                 f"{row.theirs.warm.cpu / count * 1e6:.1f}",
                 f"{row.warm.cpu:.2f}",

@@ -36,6 +36,7 @@ class Size:
     shared_processes: bool  # the same ones for all operations: a start takes longer than most rows
     seconds: float  # of warm calls in each pair of processes
     rounds: int  # at least so many, however long they take
+    process_rounds: int  # of whole processes, exactly so many
     most_rounds: int
 
     @property
@@ -72,6 +73,7 @@ SIZES = {
         shared_processes=False,
         seconds=2.0,
         rounds=2,
+        process_rounds=5,
         most_rounds=50,
     ),
     "ci": Size(
@@ -93,11 +95,13 @@ SIZES = {
         shared_processes=True,
         seconds=0.3,
         rounds=3,
+        process_rounds=1,
         most_rounds=20,
     ),
 }
-# What the cost per fragment, per column and per version is measured with.
+# What the cost per fragment, column, deletion file, ref and version is measured with.
 GROWTH_FRAGMENTS = (10, 100, 1000, 10_000)
 GROWTH_COLUMNS = (10, 100, 500, 2000)
 GROWTH_VERSIONS = (10, 100, 1000, 5000)
 GROWTH_WRITTEN_COLUMNS = (10, 100, 1000, 3000, 10_000)
+GROWTH_REFS = (10, 100, 1000)

@@ -17,9 +17,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.tables.operations import BY_KEY, Operation, Workplace
+from tests.benchmarks.tables.operations import GROWTH, OPERATIONS, Operation, Workplace
 from tests.benchmarks.tables.sizes import PROCESSORS, SIZES
 from tests.benchmarks.timing import cpu_seconds
+
+BY_KEY = {operation.key: operation for operation in (*OPERATIONS, *GROWTH)}
 
 
 def main() -> None:
