@@ -26,7 +26,7 @@ from lance_nb.magic.verb import (
 
 _AT = argument("ref", nargs="?", completes=REF, help="the version (default: the current one)")
 _COLUMNS = argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to read")
-_WHERE = argument("--where", metavar="FILTER", help="an SQL filter")
+_WHERE = argument("--where", "--filter", metavar="FILTER", help="an SQL filter")
 
 
 def dataset_summary(dataset: LanceDataset) -> Result:

@@ -197,11 +197,18 @@ def _listed(dataset: LanceDataset) -> Result:
         for name, problem in expectations.problems().items()
     ]
     lines = ["The gate is closed: staging refuses a commit that breaks one.", _NOT_BOUND]
+    lines = lines if expectations.gate else []
+    if not records:
+        advice = (
+            "There is none yet. Add one: expect not-null COLUMN, expect unique COLUMN, or "
+            "expect add 'COLUMN > 0'."
+        )
+        lines = [advice, *lines]
     return records_result(
         f"Expectations of {label(dataset)}",
         records,
         value=expectations.list(),
-        lines=lines if expectations.gate else [],
+        lines=lines,
     )
 
 

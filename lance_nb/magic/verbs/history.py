@@ -66,7 +66,9 @@ def log(context: MagicContext, args: Namespace) -> Result:
     if args.graph:
         return graph_of(dataset, limit)
     before = None if args.ref is None else dataset.version + 1
-    infos = dataset.history(limit, before)
+    infos = dataset.history(limit + 1, before)
+    has_more = len(infos) > limit
+    infos = infos[:limit]
     records = [
         {
             "version": f"{info.version}{' (shown)' if info.version == dataset.version else ''}",
@@ -84,7 +86,10 @@ def log(context: MagicContext, args: Namespace) -> Result:
         {**record, "version": info.version, "operation": info.operation}
         for record, info in zip(records, infos, strict=True)
     ]
-    return records_result(f"Versions of {label(dataset)}", records, value=infos, data=data)
+    lines = ["there are older versions: log -n NUMBER shows more"] if has_more else []
+    return records_result(
+        f"Versions of {label(dataset)}", records, value=infos, data=data, lines=lines
+    )
 
 
 @verb(

@@ -27,7 +27,7 @@ _COMPARING = (
     argument("-n", "--limit", type=int, default=20, help="how many rows are shown"),
     argument("--metric", choices=("cosine", "l2", "hamming"), help="the distance"),
     argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
-    argument("--where", metavar="FILTER", help="compare rows that pass an SQL filter"),
+    argument("--where", "--filter", metavar="FILTER", help="only rows that pass an SQL filter"),
     argument("--exact", action="store_true", help="compare all pairs of rows"),
 )
 
@@ -43,7 +43,7 @@ _COMPARING = (
     ),
     argument("-n", "--limit", type=int, default=10, help="how many rows"),
     argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
-    argument("--where", metavar="FILTER", help="search among rows that pass an SQL filter"),
+    argument("--where", "--filter", metavar="FILTER", help="only rows that pass an SQL filter"),
     example="search 'quick fox' --in label -n 5",
 )
 def search(context: MagicContext, args: Namespace) -> Result:
@@ -86,7 +86,7 @@ def _marked(scan: LanceScanner, column: str, value: str | None) -> str | None:
     argument("-n", "--limit", type=int, default=10, help="how many rows"),
     argument("--metric", choices=("l2", "cosine", "dot", "hamming"), help="the distance"),
     argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
-    argument("--where", metavar="FILTER", help="search among rows that pass an SQL filter"),
+    argument("--where", "--filter", metavar="FILTER", help="only rows that pass an SQL filter"),
     argument("--exact", action="store_true", help="compare every row, without an index"),
     example="like id=7 --by vector -n 5",
 )

@@ -41,7 +41,7 @@ _EDITS = {"append": _append, "delete": _delete, "update": _update, "overwrite": 
         completes=VARIABLE,
         help="append, overwrite: a variable or file; delete: a filter; update: COLUMN=EXPRESSION",
     ),
-    argument("--where", metavar="FILTER", help="update, delete: only these rows"),
+    argument("--where", "--filter", metavar="FILTER", help="update, delete: only these rows"),
     example="stage update price='price * 2' --where 'price < 10'",
 )
 def stage(context: MagicContext, args: Namespace) -> Result:

@@ -45,6 +45,24 @@ def test_log_begins_at_a_version(lance: Lance) -> None:
     assert [one.version for one in lance("log v1").value] == [3, 2, 1]
 
 
+def test_log_says_that_there_are_more_and_what_happened(lance: Lance) -> None:
+    short, whole = lance("log v1 -n 2"), lance("log v1 -n 3")
+    assert [info.version for info in short.value] == [3, 2]
+    assert "there are older versions: log -n NUMBER" in short.picture.text
+    assert "older versions" not in whole.picture.text
+    assert "Rows added (Append)" in whole.picture.text
+    assert whole.data[0]["operation"] == whole.value[0].operation
+
+
+def test_filters_have_two_names_and_no_expectations_are_explained(
+    lance: Lance, tmp_path: Path
+) -> None:
+    lance(f"export {tmp_path}/a.csv --where 'id < 3'")
+    lance(f"export {tmp_path}/b.csv --filter 'id < 3'")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    assert "expect unique COLUMN" in lance("expect").picture.text
+
+
 def test_log_graph_draws_branches_and_forks(lance: Lance) -> None:
     lines = lance("log --graph").picture.text.splitlines()[2:]
     nodes = [line for line in lines if "*" in line]
