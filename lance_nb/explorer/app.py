@@ -43,7 +43,6 @@ from lance_nb.explorer.version_refs import is_connection, open_connection, open_
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.storage import meter
 
-MAX_ENTRY_CHARS = 64
 MAX_SNAPSHOT_TABLES = 500
 
 
@@ -86,14 +85,14 @@ class Explorer(LanceWidget):
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, Handler]:
-        """Return the requests of all tabs, and the one that loads the views of a tab."""
+        """Return the requests of all tabs."""
         own = {
             kind: do for tab in TABS.values() for kind, do in tab.request_handlers(session).items()
         }
         simulator = session.keep(RetentionHandlers).handlers()
         own |= session.keep(ReviewHandlers).handlers()
         own |= session.keep(RowEditHandlers).handlers()
-        return own | simulator | {"views.load": _load_views}
+        return own | simulator
 
     @property
     def heading(self) -> str:
@@ -278,7 +277,7 @@ class DatabaseExplorer(Explorer):
             return super()._handlers()
         own: dict[str, Handler] = {"tables.open": self._on_open, "tables.close": self._on_close}
         if self._session is None:
-            own |= {"shown": self._tables.on_shown, "views.load": _load_views}
+            own["shown"] = self._tables.on_shown
         return super()._handlers() | own | self._tables.handlers()
 
     def _on_open(self, args: Mapping[str, Any]) -> Answer:
@@ -299,15 +298,6 @@ class DatabaseExplorer(Explorer):
 
     def __repr__(self) -> str:
         return f"<{self._label()}>" if self._tables is None else self.picture().text
-
-
-def _load_views(args: Mapping[str, Any]) -> Answer:
-    """Return the code of a tab that is opened for the first time, and its key in the page."""
-    entry = words(args, "entry", MAX_ENTRY_CHARS)
-    if entry not in assets.LATE_VIEWS:
-        raise InvalidInputError(f"no view is loaded later as {entry!r}")
-    code = assets.view_code(entry, without=assets.EXPLORER)
-    return Answer({"key": assets.code_key(), **code})
 
 
 def explore(

@@ -75,7 +75,7 @@ LATE_VIEWS = (
     "pictures/picture_wall.js",
     "retention/retention.js",
     "review/review.js",
-    "rows/export_pane.js",
+    "rows/grid_panes.js",
     "editing/row_editor.js",
     "stage/stage.js",
     "storage/storage.js",

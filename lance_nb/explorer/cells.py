@@ -148,13 +148,14 @@ def _decoded(raw: bytes, budget: int) -> str:
 
 
 def _binary(head: bytes, size_bytes: int, hex_bytes: int) -> str:
-    """Size and first bytes; of a picture or a sound what it is as well."""
+    """Size and first bytes; of a picture or a sound what it is and its size."""
     if not size_bytes:
         return "0 B"
     media = media_of(head, size_bytes)
-    label = "" if media.kind == "bytes" else f"{media.label} · "
+    if media.kind != "bytes":
+        return f"{media.label} · {text.size(size_bytes)}"
     more = text.ELLIPSIS if size_bytes > hex_bytes else ""
-    return f"{label}{text.size(size_bytes)} · {head[:hex_bytes].hex(' ')}{more}"
+    return f"{text.size(size_bytes)} · {head[:hex_bytes].hex(' ')}{more}"
 
 
 def _budgeted(tokens: Iterator[str], budget: int) -> Iterator[str]:
@@ -281,6 +282,11 @@ def text_columns(schema: pa.Schema) -> list[str]:
         for field in schema
     }
     return [field.name for field in schema if is_text(kinds[field.name])]
+
+
+def is_blob_field(field: pa.Field) -> bool:
+    """Whether the schema says that the values of a column are blobs."""
+    return (field.metadata or {}).get(_BLOB_KEY) == b"true"
 
 
 def is_blob_description(field: pa.Field) -> bool:

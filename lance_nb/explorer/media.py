@@ -16,7 +16,10 @@ Source: the formats' own headers.
 
 from __future__ import annotations
 
+import base64
 import struct
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -33,6 +36,7 @@ _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 THUMBNAIL_ROWS = 12
 THUMBNAIL_BYTES = 64_000
 THUMBNAIL_PIXELS = 4_000_000
+INLINE_BYTES = 300_000  # of the images in one table of JSON or HTML
 _MARK_BYTES = 32
 # Brands of ISO base media files: films and sounds, not the pictures HEIC and AVIF.
 _FILMS = frozenset(
@@ -152,6 +156,16 @@ class Thumbnail:
     media: Media
     data: bytes
 
+    def to_json(self, first_row: int) -> dict[str, Any]:
+        """Return what a page needs beside the bytes; ``first_row`` is that of the column."""
+        size = {"width": self.media.width, "height": self.media.height}
+        return {"at": first_row + self.row, "mime": self.media.mime, **size}
+
+    @property
+    def base64(self) -> str:
+        """The bytes as text."""
+        return base64.b64encode(self.data).decode()
+
 
 def image_marks(column: pa.Array) -> str:
     """Return "1" for every binary value that is a small image and "0" for others; "" if none is.
@@ -166,6 +180,29 @@ def image_marks(column: pa.Array) -> str:
         for head in heads
     )
     return marks if "1" in marks else ""
+
+
+def table_images(
+    columns: Sequence[pa.Array], max_bytes: int | None = None
+) -> dict[tuple[int, int], Thumbnail]:
+    """Return the small images of a few rows by row and column, up to ``INLINE_BYTES`` in all."""
+    from lance_nb.explorer import cells
+
+    left, images = INLINE_BYTES if max_bytes is None else max_bytes, {}
+    for position, column in enumerate(map(cells.plain, columns)):
+        for image in thumbnails(column) if cells.is_binary(column.type) else ():
+            if len(image.data) <= left:
+                left -= len(image.data)
+                images[image.row, position] = image
+    return images
+
+
+def images_json(columns: Sequence[pa.Array], max_bytes: int | None = None) -> list[dict[str, Any]]:
+    """Return the images of a table in JSON: ``{row, column, mime, width, height, data}``."""
+    return [
+        image.to_json(0) | {"row": row, "column": column, "data": image.base64}
+        for (row, column), image in table_images(columns, max_bytes).items()
+    ]
 
 
 def thumbnails(column: pa.Array) -> list[Thumbnail]:

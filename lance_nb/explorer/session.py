@@ -50,7 +50,7 @@ from lance_nb.explorer.history.versions import (
 from lance_nb.explorer.map.placed_map import PlacedMap
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.pictures.picture_wall import picture_columns
-from lance_nb.explorer.rows.column_choice import ColumnChoice
+from lance_nb.explorer.rows.column_choice import USUAL_COLUMNS, ColumnChoice
 from lance_nb.explorer.rows.column_profile import ColumnProfile
 from lance_nb.explorer.rows.full_text_search import utf16_places
 from lance_nb.explorer.rows.nearest_rows import NearestQuery
@@ -72,6 +72,7 @@ MAX_KEY_CHARS = 24
 MAX_OPEN = 8
 FIRST_WINDOW = Window(limit=60, num_columns=40)
 FIRST_PAGE_BYTES = 120_000
+FIRST_QUERY = RowQuery(columns=USUAL_COLUMNS)
 MAX_PAGES = 4
 MAX_PROFILED = 4
 MAX_BARS = 2000
@@ -106,11 +107,11 @@ class Selection:
         return sum(stop - first for first, stop in self.ranges)
 
     def table(self, dataset: Source) -> pa.Table:
-        """Read the selection, in row order, the columns in the order of the grid."""
+        """Read the selection, in row order; columns that were chosen in the order of the grid."""
         column_names = self.query.names(dataset)
         names = [
             column_names[column] for column in self.columns if column < len(column_names)
-        ] or column_names
+        ] or self.query.read_names(dataset)
         ranges = sorted(self.ranges) or ([(0, MAX_SELECTED)] if self.columns else [(0, 0)])
         if self.query.filter is None and self.query.order is None and self.ranges:
             rows = [row for first, stop in ranges for row in range(first, stop)]
@@ -127,7 +128,8 @@ def selection_code(dataset: Source, selection: Selection) -> str:
     """
     query, column_names = selection.query, selection.query.names(dataset)
     names = [column_names[column] for column in selection.columns if column < len(column_names)]
-    stored = [name for name in names or column_names if name != query.found_by]
+    shown = names or query.read_names(dataset)
+    stored = [name for name in shown if name != query.found_by]
     columns = None if stored == dataset.schema.names else stored
     opened = refs.opened(dataset)
     ranges = sorted(selection.ranges)
@@ -317,12 +319,14 @@ class FirstRows:
     page: RowPage
     num_rows: int
     num_columns: int
+    num_pinned: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the part as JSON-able values and binary buffers."""
         return {
             "num_rows": self.num_rows,
             "num_columns": self.num_columns,
+            "pinned": self.num_pinned,
             "page": self.page.to_json(),
             "num_buffers": len(self.page.buffers),
             "buffers": list(self.page.buffers),
@@ -413,9 +417,9 @@ class Session:
 
         Raises InvalidInputError, also when the order is no longer kept.
         """
-        query, key = query_of(args), args.get("arranged")
-        if args.get("shown") is not None:
-            query = replace(query, columns=self.row_orders.columns(args["shown"]))
+        shown, key = args.get("shown"), args.get("arranged")
+        columns = USUAL_COLUMNS if shown is None else self.row_orders.columns(shown)
+        query = replace(query_of(args), columns=columns)
         if key is None:
             return query
         return replace(query, order=self.row_orders.order_of(place or place_of(args), key))
@@ -470,8 +474,9 @@ class Session:
         return sum(runs[0]) - 1 if runs else None
 
     def _first_rows(self, window: Window) -> FirstRows:
-        page = row_page(self.dataset, window, FIRST_PAGE_BYTES)
-        return FirstRows(page, self.dataset.count_rows(), len(self.dataset.schema))
+        page = row_page(self.dataset, window, FIRST_PAGE_BYTES, query=FIRST_QUERY)
+        num_rows, num_columns = self.dataset.count_rows(), len(self.dataset.schema)
+        return FirstRows(page, num_rows, num_columns, FIRST_QUERY.num_pinned(self.dataset))
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers of the session's own requests."""

@@ -11,7 +11,8 @@ Limits: ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and ``MAX_VERSIONS`` versions
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -32,12 +33,15 @@ from lance_nb.value_classes import dataclass
 # A terminal renders tables of texts, and loads nothing that reads rows for it.
 if TYPE_CHECKING:
     from lance_nb.dataset.database import Database, TableSummary
+    from lance_nb.explorer.media import Thumbnail
     from lance_nb.explorer.session import FirstRows, Part
 
+Images = Mapping[tuple[int, int], "Thumbnail"]
 MAX_ROWS = 8
 MAX_COLUMNS = 8
 MAX_VERSIONS = 8
 MAX_FACTS = 30
+IMAGE_HIGH = 56  # pixels
 _CELL_CHARS = 48
 _URI_CHARS = 300
 LEFT = ' style="text-align:left"'
@@ -79,6 +83,7 @@ class _Grid:
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
     numeric: frozenset[int] = frozenset()
+    images: Images = field(default_factory=dict)
 
 
 def render_parts(parts: Iterable[Part]) -> StaticRendering:
@@ -93,11 +98,16 @@ def render_table(
     *,
     numeric: Iterable[int] = (),
     note: str = "",
+    images: Images | None = None,
 ) -> StaticRendering:
-    """Render lines of prose and a table (its header, its rows); without rows there is no table."""
+    """Render lines of prose and a table (its header, its rows); without rows there is no table.
+
+    ``images`` stand in the HTML in place of the texts of their cells, by row and column.
+    """
     head, rows = table
     texts = tuple(tuple(row) for row in rows)
-    grid = _Grid(tuple(head), texts, note, frozenset(numeric)) if texts else None
+    numbers = frozenset(numeric)
+    grid = _Grid(tuple(head), texts, note, numeric=numbers, images=images or {}) if texts else None
     return _rendering([_Block(heading, lines, grid)])
 
 
@@ -287,17 +297,33 @@ def _block_html(block: _Block, *, summary: bool) -> str:
 
 def _grid_html(grid: _Grid) -> str:
     head = _line_html("th", grid.head, grid.numeric)
-    rows = "".join(_line_html("td", row, grid.numeric) for row in grid.rows)
+    rows = "".join(
+        _line_html("td", row, grid.numeric, {
+            column: image for (number, column), image in grid.images.items() if number == index
+        })
+        for index, row in enumerate(grid.rows)
+    )  # fmt: skip
     note = f"<p>{text.ELLIPSIS} {_text(grid.note)}</p>" if grid.note else ""
     return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>{note}"
 
 
-def _line_html(tag: str, cells: Sequence[str], numeric: frozenset[int]) -> str:
+def _line_html(
+    tag: str,
+    cells: Sequence[str],
+    numeric: frozenset[int],
+    images: Mapping[int, Thumbnail] | None = None,
+) -> str:
     """Write one table row; notebooks set all cells to the right, which suits numbers only."""
     parts = (
-        f"<{tag}>{_text(cell)}</{tag}>"
-        if index in numeric
-        else f"<{tag}{LEFT}>{_text(cell)}</{tag}>"
+        f"<{tag}{'' if index in numeric else LEFT}>{_cell_html(cell, images, index)}</{tag}>"
         for index, cell in enumerate(cells)
     )
     return f"<tr>{''.join(parts)}</tr>"
+
+
+def _cell_html(cell: str, images: Mapping[int, Thumbnail] | None, index: int) -> str:
+    image = (images or {}).get(index)
+    if image is None:
+        return _text(cell)
+    source = f"data:{image.media.mime};base64,{image.base64}"
+    return f'<img src="{source}" alt="{_text(cell)}" title="{_text(cell)}" height="{IMAGE_HIGH}">'

@@ -86,6 +86,7 @@ from lance_nb.value_classes import dataclass
 
 MIN_HEIGHT = 200
 MAX_HEIGHT = 2000
+MAX_ENTRY_CHARS = 64
 
 
 class LanceWidget(anywidget.AnyWidget):
@@ -216,6 +217,7 @@ class LanceWidget(anywidget.AnyWidget):
             "cancel": self._on_cancel,
             "buffers": self._on_buffers,
             "views.send": self._on_send_views,
+            "views.load": self._on_load_views,
             "travel": self._go,
         }
         if session is not None:
@@ -242,6 +244,14 @@ class LanceWidget(anywidget.AnyWidget):
     def _on_send_views(self, _args: Mapping[str, Any]) -> messages.Answer:
         """Send the views of this widget, for a host that has not loaded their model."""
         return messages.Answer(assets.view_code(self.entry))
+
+    def _on_load_views(self, args: Mapping[str, Any]) -> messages.Answer:
+        """Send what is opened for the first time, and the key of the code in the page."""
+        entry = messages.words(args, "entry", MAX_ENTRY_CHARS)
+        if entry not in assets.LATE_VIEWS:
+            raise InvalidInputError(f"no view is loaded later as {entry!r}")
+        code = assets.view_code(entry, without=self.entry)
+        return messages.Answer({"key": assets.code_key(), **code})
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, messages.Handler]:

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
+from lance_nb.explorer.media import table_images
 from lance_nb.explorer.static_rendering import StaticRendering, render_table
 from lance_nb.format.python_values import rows_to_python, to_python
 from lance_nb.shown_text import visible, visible_json
@@ -270,7 +271,10 @@ def table_result(
     Values are written as data: numbers without separators, a null as NULL, an empty text empty.
     """
     first = table.slice(0, rows_shown)
+    images = table_images(first.columns)
     columns = [[data_word(value) for value in to_python(column)] for column in first.columns]
+    for (row, column), image in images.items():
+        columns[column][row] = f"{image.media.label} · {text.size(len(image.data))}"
     rows = list(zip(*columns, strict=True)) if columns else []
     numeric = {
         index
@@ -279,7 +283,9 @@ def table_result(
     }
     names = tuple(map(text.name, table.column_names))
     note = _more(table.num_rows - first.num_rows, "row")
-    picture = render_table(heading, tuple(lines), (names, rows), numeric=numeric, note=note)
+    picture = render_table(
+        heading, tuple(lines), (names, rows), numeric=numeric, note=note, images=images
+    )
     return Result(table, picture, Rows(table), exit_code)
 
 

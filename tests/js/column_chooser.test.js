@@ -3,28 +3,45 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { holdViews } from "../../lance_nb/explorer/js/tab_host.js";
 import {
   ColumnChooser,
   shortest,
   shownBy,
+  withMoved,
   withPinned,
   withShown,
 } from "../../lance_nb/explorer/rows/column_chooser.js";
 import { nextOrder } from "../../lance_nb/explorer/rows/grid_actions.js";
+import gridPanes from "../../lance_nb/explorer/rows/grid_panes.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, send, shown } from "./light_page.js";
 
+holdViews("rows/grid_panes.js", gridPanes);
+const USUAL = { pinned: null, shown: null, hidden: [], order: "usual" };
+
 test("columns are hidden, shown and pinned by name", () => {
   let choice = withShown(null, ["b"], false);
-  assert.deepEqual(choice, { pinned: [], shown: null, hidden: ["b"] });
+  assert.deepEqual(choice, { ...USUAL, hidden: ["b"] });
   assert.deepEqual(["a", "b"].map(shownBy(choice)), [true, false]);
-  choice = withPinned(withPinned(choice, "c"), "a");
+  choice = withPinned(withPinned(choice, "c", []), "a", ["c"]);
   assert.deepEqual(choice.pinned, ["c", "a"]);
   choice = withShown(choice, ["c"], false); // what is hidden is not pinned
-  assert.deepEqual(choice, { pinned: ["a"], shown: null, hidden: ["b", "c"] });
-  choice = withPinned(choice, "a");
-  assert.equal(withShown(choice, ["b", "c"], true), null); // as at first
+  assert.deepEqual(choice, { ...USUAL, pinned: ["a"], hidden: ["b", "c"] });
+  choice = withPinned(choice, "a", ["a"]);
+  assert.deepEqual(choice.pinned, []); // the key neither
+  assert.equal(withShown({ ...choice, pinned: null }, ["b", "c"], true), null); // as at first
   assert.equal(shownBy(null)("x"), true);
+});
+
+test("a column takes the place of another one, on its side of the pinned ones", () => {
+  const names = ["a", "b", "c", "d"];
+  const moved = (...columns) => withMoved(null, names, ["a"], columns);
+  assert.deepEqual(moved("b", "d"), { ...USUAL, order: ["a", "c", "d", "b"] });
+  assert.deepEqual(moved("d", "b"), { ...USUAL, order: ["a", "d", "b", "c"] });
+  assert.equal(moved("b", "a"), null);
+  const both = withMoved({ ...USUAL, pinned: ["a", "b"] }, names, ["a", "b"], ["b", "a"]);
+  assert.deepEqual(both, { ...USUAL, pinned: ["b", "a"] });
 });
 
 test("of columns that are listed, those hidden leave the list", () => {
@@ -103,14 +120,14 @@ test("keys hide and pin the column of the keyboard, and say so", async () => {
   const { ctx, made, state, moved, answer } = await chooser();
   state.column = 2;
   made.letters.p();
-  assert.deepEqual(choiceOf(ctx), { pinned: ["s_3"], shown: null, hidden: [] });
+  assert.deepEqual(choiceOf(ctx), { ...USUAL, pinned: ["s_3"] });
   await answer({ pinned: 1 });
   assert.equal(ctx.announced.at(-1), "s_3 is pinned");
   assert.deepEqual(moved, [[1, 0]]); // the keyboard goes with it
   assert.equal(ctx.rows.numPinned, 1);
   state.column = 1;
   made.letters.h();
-  assert.deepEqual(choiceOf(ctx), { pinned: ["s_3"], shown: null, hidden: ["s_2"] });
+  assert.deepEqual(choiceOf(ctx), { ...USUAL, pinned: ["s_3"], hidden: ["s_2"] });
   await answer();
   state.numColumns = 1;
   made.letters.h();
@@ -127,7 +144,7 @@ test("columns are chosen from a list, alone, by group and by search", async () =
   const group = box(content, "s_…");
   assert.equal(group.checked, true);
   send(group, "change");
-  assert.deepEqual(choiceOf(ctx), { pinned: [], shown: [HOSTILE], hidden: [] });
+  assert.deepEqual(choiceOf(ctx), { ...USUAL, shown: [HOSTILE] });
   await answer();
   assert.match(shown(content), /1 of 4 columns shown/);
   assert.match(shown(content), /0 of 3 columns/);
@@ -143,13 +160,55 @@ test("columns are chosen from a list, alone, by group and by search", async () =
   send(find, "input");
   assert.match(shown(content), /· 3 found/);
   button(content, "Show only these").click();
-  assert.deepEqual(choiceOf(ctx), { pinned: [], shown: ["s_1", "s_2", "s_3"], hidden: [] });
+  assert.deepEqual(choiceOf(ctx), { ...USUAL, shown: ["s_1", "s_2", "s_3"] });
   await answer();
   button(content, "Pin").click();
   assert.deepEqual(choiceOf(ctx).pinned, ["s_1"]);
   await answer();
   button(content, "Show all").click();
   assert.equal(choiceOf(ctx), null);
+});
+
+test("keys move the column of the keyboard; the order is remembered for the dataset", async () => {
+  const stored = new Map();
+  globalThis.localStorage = {
+    getItem: (key) => stored.get(key) ?? null,
+    setItem: (key, value) => stored.set(key, value),
+    removeItem: (key) => stored.delete(key),
+  };
+  const { ctx, made, state, moved, answer, opened } = await chooser();
+  ctx.show({ card: { uri: "photos.lance" } });
+  state.column = 2;
+  made.letters["<"]();
+  await ctx.kernel.last("rows.names").answer(KNOWN);
+  assert.deepEqual(choiceOf(ctx), { ...USUAL, order: ["s_1", "s_3", "s_2", HOSTILE] });
+  await answer();
+  assert.equal(ctx.announced.at(-1), "s_3 is moved");
+  assert.deepEqual(moved, [[1, 1]]);
+  const key = "lance_nb columns photos.lance";
+  const order = ["s_1", "s_3", "s_2", HOSTILE];
+  assert.deepEqual(JSON.parse(stored.get(key)), { pinned: null, order });
+  const again = await chooser();
+  again.ctx.show({ card: { uri: "photos.lance" } });
+  again.made.recall();
+  assert.deepEqual(choiceOf(again.ctx), { ...USUAL, order });
+  const other = await chooser();
+  other.ctx.show({ card: { uri: "other.lance" } });
+  other.made.recall();
+  assert.equal(other.ctx.kernel.last("rows.look"), undefined);
+  const content = await opened();
+  button(content, "as in the dataset").click();
+  assert.deepEqual(choiceOf(ctx), { ...USUAL, pinned: [], order: "stored" });
+  await answer();
+  assert.equal(button(content, "as in the dataset").getAttribute("aria-pressed"), "true");
+  button(content, "what matters first").click();
+  assert.equal(choiceOf(ctx), null);
+  assert.equal(stored.size, 0);
+  globalThis.localStorage.setItem = () => {
+    throw new Error("no room");
+  };
+  made.remember({ ...USUAL, order: "stored" }); // the page works on
+  delete globalThis.localStorage;
 });
 
 test("of many columns the first are listed", async () => {

@@ -4,7 +4,7 @@ import "./light_page.js";
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { dragCounts } from "../../lance_nb/explorer/changes/drag_counts.js";
-import { decodePage } from "../../lance_nb/explorer/js/columns.js";
+import { decodePage, shortNumber } from "../../lance_nb/explorer/js/columns.js";
 import { gridSelection } from "../../lance_nb/explorer/js/grid_selection.js";
 import { pageStore } from "../../lance_nb/explorer/js/page_store.js";
 import { snapshotModel } from "../../lance_nb/explorer/js/snapshot_kernel.js";
@@ -69,6 +69,33 @@ test("32-bit numbers have the shortest digits that mean the same", () => {
     wide.map((cell) => cell.text),
     ["0.1", "-0", "NaN"],
   );
+});
+
+test("a long number is short in its cell and whole beside it", () => {
+  const shorts = {
+    0.30593448644608: "0.3059",
+    "-0.0000093361463012": "-0.000009336",
+    "1.19e-7": undefined,
+    "-1.1920928955078125e-7": "-1.192e-7",
+    4.620113372802734: "4.62",
+    123456.789012: "123457",
+    1234.56: undefined,
+    12345678901: undefined,
+    "1.2345678901234567e+21": "1.235e+21",
+    NaN: undefined,
+    "-Infinity": undefined,
+  };
+  for (const [text, short] of Object.entries(shorts)) assert.equal(shortNumber(text), short, text);
+  const page = (encoding, values) => {
+    const column = { name: "n", type: "", encoding, buffers: [0], validity: null };
+    const sidecar = { offset: 0, num_rows: 1, first_column: 0, columns: [column] };
+    return decodePage(sidecar, [new DataView(values.buffer)]).cell(0, 0);
+  };
+  const text = "0.1234567890123";
+  const shown = { text, look: "number", short: "0.1235" };
+  assert.deepEqual(page("f64", new Float64Array([0.1234567890123])), shown);
+  const whole = { text: "1234567890123", look: "number" }; // integers stay as they are
+  assert.deepEqual(page("i64", new BigInt64Array([1234567890123n])), whole);
 });
 
 test("texts, empty texts and pictures", () => {

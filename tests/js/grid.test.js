@@ -416,3 +416,48 @@ test("pinned columns that leave no room for others scroll with them", () => {
   );
   assert.equal(stuck.length, Math.floor((0.7 * 360) / WIDE));
 });
+
+test("rows are made higher: the first one in sight stays", () => {
+  const { part, element, painted, scrollTo } = grid();
+  scrollTo({ scrollTop: 100 * 28 });
+  part.setRowHeight(60);
+  nextFrame();
+  assert.equal(element.scrollTop, 100 * 60);
+  assert.deepEqual([painted.at(-1).first, painted.at(-1).last], [100, 105]);
+  assert.equal(element.style.getPropertyValue("--lnb-row-height"), "60px");
+  assert.equal(element.classList.contains("lnb-tall"), true);
+  assert.equal(element.children[1].style.height, `${1000 * 60 + 48 - 328}px`);
+  const second = [...element.querySelectorAll(".lnb-grid-row")].find((line) => line.lnb === 101);
+  assert.equal(second.style.transform, "translateY(60px)");
+  assert.equal(part.fits(), 4);
+  part.setRowHeight(28);
+  nextFrame();
+  assert.equal(element.classList.contains("lnb-tall"), false);
+  assert.equal(painted.at(-1).first, 100);
+});
+
+test("a title stays in sight while its column is scrolled out on the left", () => {
+  const { element, scrollTo } = grid();
+  const margins = () =>
+    [...element.querySelectorAll(".lnb-grid-column")]
+      .filter((head) => !head.hidden)
+      .map((head) => head.querySelector("b").style.marginInlineStart ?? "");
+  assert.deepEqual(margins(), ["", "", ""]);
+  scrollTo({ scrollLeft: 30 });
+  assert.deepEqual(margins().slice(0, 2), ["30px", ""]);
+  scrollTo({ scrollLeft: 100 });
+  assert.deepEqual(margins().slice(0, 2), ["42px", ""]); // what is left has room for a short title
+});
+
+test("what a cell shows short is whole beside the pointer", () => {
+  const { part, element, store } = grid();
+  store.cell = () => ({ text: "0.123456789", short: "0.1235", look: "number" });
+  part.refill();
+  nextFrame();
+  const cell = element.querySelector(".lnb-cell");
+  assert.deepEqual([cell.textContent, cell.getAttribute("title")], ["0.1235", "0.123456789"]);
+  store.cell = () => ({ text: "5", look: "number" });
+  part.refill();
+  nextFrame();
+  assert.deepEqual([cell.textContent, cell.hasAttribute("title")], ["5", false]);
+});

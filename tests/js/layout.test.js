@@ -248,18 +248,29 @@ test("columns are as wide as their titles and longest cells", () => {
       column("a", "json", "", () => ({ text: "z".repeat(10) })),
     ]),
   );
-  assert.equal(widths.of(0), 69); // the type is wider than the title
+  assert.equal(widths.of(0), 101); // a histogram has 80 pixels
   assert.equal(widths.of(1), 30 * 6 + 21);
-  assert.equal(widths.of(2), 76);
+  assert.equal(widths.of(2), 101);
   assert.equal(widths.of(3), 10 * 8 + 21);
-  assert.equal(widths.left(2), 69 + 201);
-  assert.equal(widths.total(4), 69 + 201 + 76 + 101);
+  assert.equal(widths.left(2), 101 + 201);
+  assert.equal(widths.total(4), 101 + 201 + 101 + 101);
   widths.learn(page([column("i", "number", "i", () => ({ text: "1" }))], { firstColumn: 9 }));
-  assert.equal(widths.of(9), 48);
+  assert.equal(widths.of(9), 101);
   widths.learn(
     page([column("v", "vector"), column("a_rather_long_name_", "bool")], { firstColumn: 20 }),
   );
   assert.deepEqual([widths.of(20), widths.of(21)], [148, 211]);
+});
+
+test("a column is as wide as its short numbers, and as a picture needs", () => {
+  const widths = columnWidths(measure);
+  const long = { text: "0.1234567890123456789012", short: "0.12345678901234567890" };
+  const pictures = {
+    ...column("picture", "binary", "", () => ({ text: "z".repeat(60) })),
+    pictures: true,
+  };
+  widths.learn(page([column("n", "number", "", () => long), pictures]));
+  assert.deepEqual([widths.of(0), widths.of(1)], [22 * 6 + 21, 101]);
 });
 
 test("a later page widens a column, never narrows it, up to 300 pixels", () => {
@@ -272,15 +283,15 @@ test("a later page widens a column, never narrows it, up to 300 pixels", () => {
   widths.learn(cells(200));
   assert.equal(widths.of(0), 300);
   widths.learn(page([column("other")]));
-  assert.equal(widths.of(0), 71);
+  assert.equal(widths.of(0), 101);
 });
 
 test("a width set by hand stays until the column is another one", () => {
   const widths = columnWidths(measure);
   widths.learn(page([column("a"), column("b")]));
-  assert.equal(widths.left(2), 2 * 69);
+  assert.equal(widths.left(2), 2 * 101);
   widths.set(0, 200.4);
-  assert.deepEqual([widths.of(0), widths.left(1), widths.left(2)], [200, 200, 269]);
+  assert.deepEqual([widths.of(0), widths.left(1), widths.left(2)], [200, 200, 301]);
   widths.learn(page([column("a", "text", "", () => ({ text: "x".repeat(100) })), column("b")]));
   assert.equal(widths.of(0), 200);
   widths.set(0, 3);
@@ -288,7 +299,7 @@ test("a width set by hand stays until the column is another one", () => {
   widths.set(0, 9999);
   assert.equal(widths.of(0), 640);
   widths.learn(page([column("new"), column("b")]));
-  assert.equal(widths.of(0), 69);
+  assert.equal(widths.of(0), 101);
 });
 
 test("a column fits the cells in sight", () => {

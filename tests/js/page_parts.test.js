@@ -367,6 +367,34 @@ test("sample rows have a sign each", () => {
   );
 });
 
+test("pictures of sample rows take the place of their texts when they are decoded", async () => {
+  const bitmaps = [];
+  globalThis.createImageBitmap = async (blob, { resizeHeight: height }) => {
+    if (blob.size === 1) throw new Error("damaged");
+    bitmaps.push(blob.type);
+    return { width: 9, height };
+  };
+  const image = { row: 0, column: 1, mime: "image/png", width: 90, height: 224 };
+  const images = [
+    { ...image, data: btoa("png!") },
+    { ...image, row: 1, data: btoa("x") },
+  ];
+  const columns = ["id", "photo"].map((name) => ({ name, type: "" }));
+  const rows = [
+    ["1", "PNG · 4 B"],
+    ["2", "PNG · 1 B"],
+    ["3", null],
+  ];
+  const made = sampleTable({ label: "", sign: "+", columns, rows, cut: 0, images });
+  assert.equal(made.querySelectorAll("i.lnb-thumb").length, 2);
+  assert.equal(made.querySelector("i").getAttribute("aria-label"), "PNG · 4 B");
+  for (let turn = 0; turn < 20 && made.querySelector("i.lnb-thumb"); turn += 1) await settled();
+  assert.deepEqual(texts(made, "td"), ["+", "1", "", "+", "2", "PNG · 1 B", "+", "3", "null"]);
+  const canvas = made.querySelector("canvas");
+  assert.deepEqual([canvas.getAttribute("height"), bitmaps], ["112", ["image/png"]]);
+  delete globalThis.createImageBitmap;
+});
+
 test("a version in full, sections stay as they were opened", () => {
   const open = { schema: true, transaction: false, properties: true };
   const detail = {

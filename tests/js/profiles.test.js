@@ -7,6 +7,7 @@ import { changeChips, exactly } from "../../lance_nb/explorer/changes/change_chi
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import {
   ColumnProfiles,
+  profileFacts,
   profilePicture,
   profileWords,
 } from "../../lance_nb/explorer/rows/column_profiles.js";
@@ -362,4 +363,26 @@ test("chips of a diff", () => {
   chips.element.children[2].click();
   assert.equal(chosen.at(-1), "config");
   assert.equal(chips.models.length, 4);
+});
+
+test("a line of facts has the range, the share of nulls and the distinct values", () => {
+  const profile = {
+    nulls: 0,
+    low: "",
+    high: "",
+    distinct: -1,
+    exact: false,
+    estimated: false,
+    sample: "random",
+  };
+  const facts = (more) => profileFacts({ ...profile, ...more });
+  assert.equal(facts({}), "");
+  const range = { low: "0.000093361463012", high: "0.99989" };
+  assert.equal(
+    facts({ ...range, nulls: 0.256, distinct: 4480 }),
+    "0.00009336 – 0.99989 · 26 % null · ≥ 4,480 distinct",
+  );
+  assert.equal(facts({ low: "7", high: "7", distinct: 1, sample: "all" }), "7 · 1 distinct");
+  assert.equal(facts({ distinct: 90, estimated: true }), "~90 distinct");
+  assert.equal(facts({ distinct: 90, exact: true }), "90 distinct");
 });

@@ -102,7 +102,7 @@ def test_a_cell_stays_whole_in_sight_when_its_values_make_its_column_wider(
     long = "a value that is much longer than those before"
     same = {f"number {at}": range(3000) for at in range(20)}
     texts = ["short"] * 2999 + [long]
-    page = open_widget(Explorer(one_table(pa.table({**same, "text": texts})))).page
+    page = open_widget(Explorer(one_table(pa.table({**same, "note": texts})))).page
     here = page.locator(".lnb-cell.lnb-here")
     page.locator(".lnb-panel-rows .lnb-grid").focus()
     page.keyboard.press("End")

@@ -6,6 +6,7 @@ import { button, h, plural } from "../js/dom.js";
 import { treeNode } from "../js/tree.js";
 import { placeLabel } from "../js/version_range.js";
 import { biographyButton } from "../rows/biography.js";
+import { picturePair } from "./picture_pair.js";
 import { wordDiff, wordParts } from "./word_diff.js";
 
 /**
@@ -33,7 +34,11 @@ export async function changeDetail(ctx, { level, pair, kinds, row, place, cells 
     rows: [
       "Row",
       async () =>
-        rowView(ctx, pair, (await ctx.kernel.ask("changes.row", { ...pair, kinds, row })).result),
+        rowView(ctx, pair, (await ctx.kernel.ask("changes.row", { ...pair, kinds, row })).result, {
+          ...pair,
+          kinds,
+          row,
+        }),
     ],
     transactions: [
       "Transaction",
@@ -104,8 +109,9 @@ function tree(nodes) {
 
 /**
  * @param {Lnb.Context} ctx @param {Lnb.Pair} pair @param {Lnb.Json} row see changes/change_page.py
+ * @param {Lnb.Args} place what the row is asked for by
  */
-function rowView(ctx, pair, row) {
+function rowView(ctx, pair, row, place) {
   const [words, sign] = SIGNS[row.kind];
   /** @type {HTMLElement[]} */
   const unchanged = [];
@@ -114,6 +120,10 @@ function rowView(ctx, pair, row) {
   row.nodes.forEach(
     (/** @type {import("../js/tree.js").TreeNode} */ node, /** @type {number} */ index) => {
       const old = row.old[index];
+      const isPicture = node.look === "bytes" || old?.look === "bytes";
+      const pictures = isPicture
+        ? picturePair(ctx, { ...place, column: row.columns[index] }, Boolean(old))
+        : null;
       const words = old?.look === "value" && node.look === "value" && wordDiff(old.text, node.text);
       if (words) {
         const cell = treeNode(node);
@@ -125,19 +135,20 @@ function rowView(ctx, pair, row) {
             "div.lnb-cd-cell",
             h("div.lnb-cd-old", { title: "was" }, treeNode(old)),
             h("div.lnb-cd-new", { title: "is" }, treeNode({ ...node, name: "", type: "" })),
+            pictures,
           ),
         );
-      else unchanged.push(treeNode(node));
+      else unchanged.push(treeNode(node), ...(pictures ? [pictures] : []));
     },
   );
   const remaining = changed.length
     ? h(
         "details.lnb-section",
-        h("summary", "unchanged", h("small", String(unchanged.length))),
+        h("summary", "unchanged", h("small", String(row.nodes.length - changed.length))),
         tree(unchanged),
       )
     : tree(unchanged);
-  const place = { branch: row.branch, version: row.version };
+  const version = { branch: row.branch, version: row.version };
   return h(
     "div.lnb-cd",
     h(
@@ -152,9 +163,14 @@ function rowView(ctx, pair, row) {
       ),
     ),
     acts(
-      biographyButton(ctx, { ...place, fragment: row.fragment, offset: row.offset, key: pair.key }),
+      biographyButton(ctx, {
+        ...version,
+        fragment: row.fragment,
+        offset: row.offset,
+        key: pair.key,
+      }),
       ctx.has("rows") && row.position !== null
-        ? link("Open in Rows", () => openInRows(ctx, place, row))
+        ? link("Open in Rows", () => openInRows(ctx, version, row))
         : null,
     ),
     changed.length

@@ -3,10 +3,11 @@
 import { decodePage } from "../js/columns.js";
 import { button, count, h, plural, setText, show } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
-import { fillCell } from "../js/grid_cell.js";
+import { fillCell, shownText } from "../js/grid_cell.js";
 import { lookOfOperation, titleOfOperation } from "../js/operations.js";
 import { pageStore } from "../js/page_store.js";
 import { VirtualGrid } from "../js/virtual_grid.js";
+import { TALL, thumbnails } from "../rows/thumbnails.js";
 import { changeDetail } from "./change_detail.js";
 import { wordDiff, wordParts } from "./word_diff.js";
 
@@ -47,6 +48,7 @@ const LEVEL_NAMES = {
 };
 
 const GUTTER = 34;
+const PAIR = 176; // pixels for two pictures
 const AROUND = 24; // characters beside a changed word in a cell
 
 /** @typedef {ReturnType<typeof decodeChanges>} ChangePage */
@@ -65,13 +67,16 @@ function decodeChanges(result, buffers) {
   const columns = page.columns.map((column, index) => {
     const mark = marks.get(index);
     if (!mark) return column;
+    const before = old.columns[mark.order];
     return {
       ...column,
+      pictures: column.pictures || before.pictures,
+      room: PAIR,
       cell: (/** @type {number} */ row) => {
         const value = column.cell(row);
-        return mark.mask[row] === "1"
-          ? { ...value, text: `${old.columns[mark.order].cell(row).text} → ${value.text}000` }
-          : value;
+        if (mark.mask[row] !== "1") return value;
+        const [left, right] = shownPair(before.cell(row), value);
+        return { ...value, short: undefined, text: `${left} → ${right}000` };
       },
     };
   });
@@ -89,6 +94,15 @@ function decodeChanges(result, buffers) {
       return { ...value, old: old.cell(row, mark.order) };
     },
   };
+}
+
+/**
+ * What is shown of two values: short where they still differ.
+ * @param {Lnb.Cell} old @param {Lnb.Cell} value @returns {[string, string]}
+ */
+function shownPair(old, value) {
+  const [before, after] = [shownText(old), shownText(value)];
+  return before === after ? [old.text, value.text] : [before, after];
 }
 
 export class ChangeGrid {
@@ -129,6 +143,13 @@ export class ChangeGrid {
         this.request(type, args, done, (error) =>
           error.card?.kind === "CancelledError" ? this.stopped() : failed(error),
         ),
+    });
+    this.thumbs = thumbnails(ctx, {
+      store: this.store,
+      changed: () => this.grid.paint(),
+      height: () => this.grid.rowHeight,
+      type: "changes.thumbs",
+      sides: [false, true],
     });
     this.grid = this.makeGrid();
     this.filters = h(
@@ -179,13 +200,17 @@ export class ChangeGrid {
       look: "lnb-sheet",
       gutter: GUTTER,
       head: 44,
-      cell: fillChange,
+      cell: (cell, value, column, row, index) =>
+        fillChange(cell, value, column, (shown, old) =>
+          this.thumbs.pictureOf(shown, row, index, old),
+        ),
       row: (row) => {
         const { glyph, look, words } = this.mark(row);
         const label = words ? `${words}, row ${count(row)}` : `row ${count(row)}`;
         return { text: glyph, look, words: label };
       },
-      painted: ({ last }) => {
+      painted: ({ first, last, columns }) => {
+        if (this.isRows) this.thumbs.want(first, last, columns);
         if (last >= grid.state.numRows) this.more();
       },
       said: (row, column) => {
@@ -265,6 +290,7 @@ export class ChangeGrid {
     if (page) {
       this.grid.size(this.numRows, this.isRows ? this.counts().num_columns : page.columns.length);
       this.grid.learn(page);
+      if (page.columns.some(({ pictures }) => pictures)) this.grid.setRowHeight(TALL);
     }
     this.paint();
   };
@@ -340,6 +366,7 @@ export class ChangeGrid {
     this.numRows = 0;
     this.isStopped = false;
     this.store.reset(this.currentRequest(), null);
+    this.thumbs.reset(this.currentRequest());
     this.note.hidden = true;
     this.grid.element.classList.remove("lnb-broken");
     Object.assign(this.grid.state, { row: 0, column: 0, top: 0 });
@@ -407,28 +434,37 @@ export class ChangeGrid {
 }
 
 /**
- * The value of a cell and, where it changed, what it was: `old → new`, of a sentence its words.
+ * The value of a cell and, where it changed, what it was: `old → new`, of a sentence its words, of
+ * pictures both.
  * @param {Lnb.Recycled} cell @param {Lnb.Cell | undefined} value
  * @param {Lnb.Column | undefined} column
+ * @param {(value: Lnb.Cell, old: boolean) => HTMLElement | null} pictureOf
  */
-function fillChange(cell, value, column) {
-  if (!value?.old) return fillCell(cell, value, column);
-  const words = value.spark ? null : wordDiff(value.old.text, value.text);
+function fillChange(cell, value, column, pictureOf) {
+  const { old } = value ?? {};
+  const pictures = [old && pictureOf(old, true), value && pictureOf(value, false)];
+  // While a picture is on its way, the cell is filled again.
+  const filled = pictures.every((picture) => picture?.localName !== "i");
+  if (!value || !old) {
+    if (!value || !pictures[1]) return fillCell(cell, value, column);
+    cell.replaceChildren(pictures[1]);
+    return { filled, look: "lnb-look-binary lnb-look-picture", hint: value.text };
+  }
+  const words = value.spark || pictures.some(Boolean) ? null : wordDiff(old.text, value.text);
   if (words) {
     cell.replaceChildren(h("span.lnb-words", wordParts(words, AROUND)));
     return { filled: true, look: "lnb-look-changed" };
   }
-  /** @param {"del" | "ins"} tag @param {Lnb.Cell} value */
-  const part = (tag, value) => {
-    const element = h(tag, { dir: "auto" });
-    const { look } = fillCell(element, value, column);
+  const texts = shownPair(old, value);
+  const parts = [old, value].map((side, index) => {
+    const element = h(index ? "ins" : "del", { dir: "auto" });
+    const { look } = fillCell(element, { ...side, short: texts[index] }, column);
     element.className = look;
+    if (pictures[index]) element.replaceChildren(pictures[index]);
     return element;
-  };
-  cell.replaceChildren(
-    part("del", value.old),
-    h("i", { "aria-hidden": "true" }, "→"),
-    part("ins", value),
-  );
-  return { filled: true, look: `lnb-look-changed${column?.look === "number" ? " lnb-right" : ""}` };
+  });
+  cell.replaceChildren(parts[0], h("i", { "aria-hidden": "true" }, "→"), parts[1]);
+  const right = column?.look === "number" ? " lnb-right" : "";
+  const hint = `${old.text} → ${value.text}`;
+  return { filled, look: `lnb-look-changed${right}`, hint };
 }

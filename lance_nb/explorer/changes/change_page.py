@@ -38,8 +38,10 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError
-from lance_nb.explorer import text
+from lance_nb.explorer import cells, text
 from lance_nb.explorer.changes.text_excerpt import excerpts
+from lance_nb.explorer.media import Thumbnail, thumbnails
+from lance_nb.explorer.rows.column_choice import USUAL_COLUMNS
 from lance_nb.explorer.rows.row_detail import TEXT_CHARS, row_tree
 from lance_nb.explorer.rows.row_page import (
     GRID_CHARS,
@@ -188,9 +190,7 @@ def changed_rows(
     limit, offset = min(window.limit, MAX_ROWS), window.offset
     if CHANGED in kinds:
         diff.compare(offset + limit, progress=progress)
-    names = [column_pair.name for column_pair in diff.column_pairs][window.first_column :][
-        : window.num_columns
-    ]
+    names = _shown_names(diff)[window.first_column :][: window.num_columns]
     table = diff.rows(limit=limit, offset=offset, kinds=kinds, show=names).read_all()
     row_kinds: list[str] = table.column(0).to_pylist()
     new = table.select(range(table.num_columns - len(names), table.num_columns))
@@ -200,11 +200,19 @@ def changed_rows(
     return ChangedRows(change_page(changes, offset, window.first_column), known_rows(diff))
 
 
+def _shown_names(diff: Diff) -> list[str]:
+    """Return the columns in the order in which the grid of changes shows them."""
+    fields = [column_pair.arrow for column_pair in diff.column_pairs]
+    names = [column_pair.name for column_pair in diff.column_pairs]
+    schema = pa.schema([field.with_name(name) for field, name in zip(fields, names, strict=True)])
+    return USUAL_COLUMNS.names(names, schema)
+
+
 def known_rows(diff: Diff) -> dict[str, Any]:
     """Tell how many rows are known to differ; when all are compared, the changed cells too."""
     rows_found = diff.found()
-    cells = dict(diff.summary().cells) if rows_found.is_finished else {}
-    most = sorted(cells.items(), key=lambda item: -item[1])[:MAX_CELLS]
+    counts = dict(diff.summary().cells) if rows_found.is_finished else {}
+    most = sorted(counts.items(), key=lambda item: -item[1])[:MAX_CELLS]
     return asdict(rows_found) | {"cells": [[text.name(name), count] for name, count in most]}
 
 
@@ -220,12 +228,12 @@ def _old_cells(
     ]
     if not count or not valued:
         return {}, {}
-    cells = diff.cells(limit=count, offset=offset, show=valued).read_all()
-    first = cells.num_columns - len(valued)
+    changed = diff.cells(limit=count, offset=offset, show=valued).read_all()
+    first = changed.num_columns - len(valued)
     old: dict[int, pa.Array] = {}
     masks: dict[int, str] = {}
     for number, name in enumerate(valued):
-        column = _whole(cells.column(first + number))
+        column = _whole(changed.column(first + number))
         valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
         if valid.any():
             index = names.index(name)
@@ -255,12 +263,33 @@ def _whole(column: pa.ChunkedArray) -> pa.StructArray:
     return pa.concat_arrays(joined.chunks) if isinstance(joined, pa.ChunkedArray) else joined
 
 
+def changed_images(
+    diff: Diff, kinds: tuple[str, ...], column: int, rows: range, *, old: bool = False
+) -> list[Thumbnail]:
+    """Return the small images of a column in some of the rows, as they are or ``old``, as before.
+
+    Raises InvalidInputError.
+    """
+    if column >= len(diff.column_pairs):
+        raise InvalidInputError(f"column {column} does not exist")
+    names = [_shown_names(diff)[column]]
+    if old:
+        before, _ = _old_cells(diff, len(rows), rows.start, names)
+        values = before.get(0, pa.array([], pa.binary()))
+    else:
+        table = diff.rows(limit=len(rows), offset=rows.start, kinds=kinds, show=names).read_all()
+        values = table.column(table.num_columns - 1)
+    values = cells.plain(values)
+    return thumbnails(values) if cells.is_binary(values.type) else []
+
+
 # --- one row --------------------------------------------------------------------------------------
 
 
 def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
     """Return one row in full: ``nodes`` as it is, ``old`` values by place in them, and where it is.
 
+    ``columns`` are the places of the nodes among the columns of the diff.
     ``branch`` and ``version`` are those that have the row, ``fragment`` and ``offset`` its address
     there, ``position`` its place among their rows. Raises InvalidInputError.
     """
@@ -268,7 +297,7 @@ def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
     if not row_table.num_rows:
         raise InvalidInputError(f"row {row:,} of this kind does not exist")
     changed = set(row_table.column(row_table.num_columns - 1)[0].as_py() or ())
-    every = [column_pair.name for column_pair in diff.column_pairs]
+    every = _shown_names(diff)
     names = [name for index, name in enumerate(every) if index < MAX_SHOWN or name in changed]
     names = names[: 2 * MAX_SHOWN]
     table = diff.rows(limit=1, offset=row, kinds=kinds, show=names).read_all()
@@ -285,6 +314,7 @@ def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
     return {
         "kind": GLYPHS[kind],
         "nodes": row_tree(shown),
+        "columns": [every.index(name) for name in names],
         "hidden": len(every) - len(names),
         "old": dict(zip(map(str, old), row_tree(before), strict=False)),
         "row_id": str(table.column(1)[0].as_py()) if ids else None,

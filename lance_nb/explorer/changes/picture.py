@@ -11,6 +11,7 @@ from lance_nb.explorer.changes.change_page import (
     ChangePage,
     change_level,
     change_page,
+    changed_images,
     changed_rows,
 )
 from lance_nb.explorer.changes.change_summary import (
@@ -33,16 +34,28 @@ from lance_nb.explorer.drawing import (
     draw_cell,
     width_of,
 )
+from lance_nb.explorer.media import Thumbnail
 from lance_nb.explorer.messages import words as checked_words
 from lance_nb.explorer.picture_view import Shown, View, is_near
-from lance_nb.explorer.rows.picture import MAX_COLUMNS, MAX_ROWS, cell_text, is_number
+from lance_nb.explorer.rows.picture import (
+    MAX_COLUMNS,
+    MAX_IMAGE_COLUMNS,
+    MAX_ROWS,
+    cell_text,
+    is_number,
+)
 from lance_nb.explorer.rows.row_page import Window, page_texts
 from lance_nb.explorer.session import Session, place_of
+from lance_nb.table.diff import Diff
+from lance_nb.table.diff.row_level import KINDS
 
 _CHIP_ROOM = 20
 _DRIFT_COLUMNS = 3
 _DRIFT_HEIGHT = 104
 _BARS = 44
+_THUMBNAIL = 44
+# By row, column, and whether it was there before.
+Images = Mapping[tuple[int, int, bool], Thumbnail]
 # The usual reading of the population stability index.
 _STABLE, _SHIFTED = 0.1, 0.25
 
@@ -93,7 +106,9 @@ def _numbers(chip: Chip) -> list[tuple[str, str]]:
     return [*numbers, *([(chip.note, "faint")] if chip.note else [])]
 
 
-def draw_level(title: str, page: ChangePage, num_rows: int | None) -> Panel:
+def draw_level(
+    title: str, page: ChangePage, num_rows: int | None, images: Images | None = None
+) -> Panel:
     """Draw a window of one level: rows of the dataset, or of another table of changes."""
     panel = Panel(title)
     shown = page.page.num_rows
@@ -102,7 +117,7 @@ def draw_level(title: str, page: ChangePage, num_rows: int | None) -> Panel:
         panel.paragraph("Nothing differs here.")
         return panel
     left = (num_rows or shown) - min(shown, 12)
-    draw_changed_rows(panel, page, f"{text.count(left)} more" if left > 0 else "")
+    draw_changed_rows(panel, page, f"{text.count(left)} more" if left > 0 else "", images)
     return panel
 
 
@@ -175,8 +190,14 @@ MAX_COMPARED = 200_000
 _LEVELS = ("rows", "drift", "schema", "transactions", "fragments", "deletions", "indices", "config")
 
 
-def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
-    """Draw rows that differ: a sign and a colour for each, the old value above the new one."""
+def draw_changed_rows(
+    panel: Panel, page: ChangePage, total: str, images: Images | None = None
+) -> None:
+    """Draw rows that differ: a sign and a colour for each, the old value above the new one.
+
+    ``images`` by row, column and whether it was there before: both stand side by side.
+    """
+    images = images or {}
     columns = page.page.columns[:MAX_COLUMNS]
     new = page_texts(page.page)[: len(columns)]
     old = dict(zip(page.window.old, page_texts(page.old), strict=True))
@@ -187,6 +208,13 @@ def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
         for row in shown
         if column_index < len(columns) and mask[row : row + 1] == "1"
     }
+    drawn = {(row, column_index) for row, column_index, _ in images}
+    least = [0.0] + [
+        _THUMBNAIL * (2 if column_index in old else 1) + 12
+        if any(place[1] == column_index for place in drawn)
+        else 0.0
+        for column_index in range(len(columns))
+    ]
     cells = [
         [cell_text(new[column_index][row]) for row in shown] for column_index in range(len(columns))
     ]
@@ -195,17 +223,21 @@ def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
         *(
             [
                 column.name,
-                *cells[column_index],
                 *(
                     value
-                    for (_, changed_index), value in before.items()
-                    if changed_index == column_index
+                    for row, value in enumerate(cells[column_index])
+                    if (row, column_index) not in drawn
+                ),
+                *(
+                    value
+                    for place, value in before.items()
+                    if place[1] == column_index and place not in drawn
                 ),
             ]
             for column_index, column in enumerate(columns)
         ),
     ]
-    widths = column_widths(column_texts, WIDTH - 2 * MARGIN)
+    widths = column_widths(column_texts, WIDTH - 2 * MARGIN, least)
     lefts = column_lefts(widths, MARGIN)
     top = panel.height
     for column_index, column in enumerate(columns):
@@ -223,6 +255,8 @@ def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
     for row in shown:
         words, colour, wash = _CHANGES.get(page.window.kinds[row], ("", "soft", "paper"))
         tall = 2 * LINE if any(place[0] == row for place in before) else LINE
+        if any(place[0] == row for place in drawn):
+            tall = _THUMBNAIL + 6
         if wash != "paper":
             panel.rect(MARGIN, y + 1, sum(widths), tall - 1, wash)
         sign = page.window.kinds[row].replace("-", "−")
@@ -232,6 +266,18 @@ def draw_changed_rows(panel: Panel, page: ChangePage, total: str) -> None:
         for column_index, column in enumerate(columns):
             x, wide, right = lefts[column_index + 1], widths[column_index + 1], is_number(column)
             was = before.get((row, column_index))
+            sides = [images.get((row, column_index, is_old)) for is_old in (True, False)]
+            sides = sides if was is not None else sides[1:]
+            drawn_sides = [
+                panel.image(x + 2 + index * (_THUMBNAIL + 6), y + 3, _THUMBNAIL, side.media,
+                            side.data)
+                for index, side in enumerate(sides)
+                if side is not None
+            ]  # fmt: skip
+            if was is not None and any(drawn_sides):
+                differences.append(f"{column.name} {was} → {cells[column_index][row]}")
+            if any(drawn_sides):
+                continue
             if was is not None:
                 panel.rect(x - 2, y + 1, wide - PAD, LINE - 2, "old", radius=2)
                 panel.rect(x - 2, y + LINE, wide - PAD, LINE - 2, "new", radius=2)
@@ -276,7 +322,8 @@ def draw_changes_view(session: Session, shown: Shown) -> list[Panel]:
         known_counts = rows.rows_found
         total = sum(known_counts[kind] for kind in ("changed", "added", "removed")) if known_counts[
             "is_finished"] else None  # fmt: skip
-        return [*panels, draw_level("Rows that differ", rows.page, total)]
+        images = _images(diff, rows.page)
+        return [*panels, draw_level("Rows that differ", rows.page, total, images)]
     if level == "drift":
         drift = change_drift(diff, 0, 12)
         labels = counts.to_json()
@@ -285,6 +332,23 @@ def draw_changes_view(session: Session, shown: Shown) -> list[Panel]:
     titles = {chip.id: chip.label for chip in counts.chips}
     page = change_page(level_page.window, 0)
     return [*panels, draw_level(titles[level], page, level_page.num_rows)]
+
+
+def _images(diff: Diff, page: ChangePage) -> dict[tuple[int, int, bool], Thumbnail]:
+    """Read the small images of the rows that are drawn, of the first columns that have any."""
+    images: dict[tuple[int, int, bool], Thumbnail] = {}
+    old = dict(zip(page.window.old, page.old.columns, strict=True))
+    drawn_columns = list(enumerate(page.page.columns[:MAX_COLUMNS]))
+    pictured = [
+        (index, [is_old for is_old, side in ((False, column), (True, old.get(index)))
+                 if side is not None and "pictures" in side.extra])
+        for index, column in drawn_columns
+    ]  # fmt: skip
+    for index, sides in [place for place in pictured if place[1]][:MAX_IMAGE_COLUMNS]:
+        for is_old in sides:
+            for image in changed_images(diff, KINDS, index, range(MAX_ROWS), old=is_old):
+                images[image.row, index, is_old] = image
+    return images
 
 
 def _first_level(chips: Sequence[Any]) -> str:

@@ -14,6 +14,7 @@ changes.place   ref (instead of a)                         place {branch, versio
 changes.rows    kinds, offset, limit, first_column,        models.change_page, + buffers
                 num_columns (long work)
 changes.row     kinds, row (long work)                     models.change_page.changed_row
+changes.thumbs  kinds, row, count, column, old (long work) thumbs: see rows/widget.py, + buffers
 changes.summary (long work)                                models.change_page.known_rows
 changes.level   level, kinds, offset, limit (long work)    models.change_page, + buffers
 changes.files   kinds, row                                 models.change_page.fragment_files
@@ -35,6 +36,7 @@ from lance_nb.explorer.changes.change_page import (
     MAX_ROWS,
     change_level,
     change_page,
+    changed_images,
     changed_row,
     changed_rows,
     fragment_files,
@@ -44,6 +46,7 @@ from lance_nb.explorer.changes.change_page import (
 from lance_nb.explorer.changes.change_summary import MAX_COLUMNS as MAX_DRIFTS
 from lance_nb.explorer.changes.change_summary import DiffCache, change_counts, change_drift, key_of
 from lance_nb.explorer.changes.picture import VIEW
+from lance_nb.explorer.media import THUMBNAIL_ROWS
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.picture_view import View
 from lance_nb.explorer.session import (
@@ -119,6 +122,19 @@ class ChangeHandlers(RequestHandlers):
         """Read one row in full."""
         diff, kinds, row = self._diff(args), kinds_of(args), _row_of(args)
         return _job(lambda _progress: changed_row(diff, kinds, row))
+
+    def on_thumbs(self, args: Mapping[str, Any]) -> Job:
+        """Return the thumbnails of some rows of a column, as they are or as they were."""
+        diff, kinds, row = self._diff(args), kinds_of(args), _row_of(args)
+        column = integer(args, "column", low=0, high=MAX_COUNT)
+        rows = range(row, row + integer(args, "count", low=1, high=THUMBNAIL_ROWS))
+
+        def work(_progress: Progress) -> Answer:
+            images = changed_images(diff, kinds, column, rows, old=args.get("old") is True)
+            about = [image.to_json(row) for image in images]
+            return Answer({"thumbs": about}, tuple(image.data for image in images))
+
+        return Job(work)
 
     def on_summary(self, args: Mapping[str, Any]) -> Job:
         """Compare all rows and count."""

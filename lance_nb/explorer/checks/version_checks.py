@@ -4,7 +4,8 @@ Layouts::
 
     mark      [version, status, words]     status: "pass", "fail", "unknown", "unchecked"
     outcome   {name, statement, kind, status, detail, rows, filter}
-    sample    {columns: [{name, type}], rows: [[text | null]], cut}: the first rows that fail
+    sample    {columns: [{name, type}], rows: [[text | null]], images, cut}: the first rows that
+              fail; images: see media.images_json
 
 ``words`` name the expectations that fail and how many rows, for a hover. "unknown": an expectation
 cannot be evaluated at the version. "unchecked": not evaluated yet, and evaluating it
@@ -29,6 +30,7 @@ from lance_nb.code_lines import PYTHON_ONLY, Python, can_be_listed, magic, offer
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.checks.result import CheckOutcome, CheckResult
 from lance_nb.explorer import cells, text
+from lance_nb.explorer.media import images_json
 from lance_nb.explorer.schema_tree import type_label
 from lance_nb.explorer.version_refs import place_word
 from lance_nb.format.expectations import Expectation
@@ -93,6 +95,7 @@ def sample_json(table: pa.Table, num_columns: int) -> dict[str, Any]:
             for field in table.schema
         ],
         "rows": [list(row) for row in zip(*columns, strict=True)],
+        "images": images_json([column.slice(0, MAX_ROWS) for column in table.columns]),
         "cut": max(0, num_columns - table.num_columns),
     }
 

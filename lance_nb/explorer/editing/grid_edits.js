@@ -138,6 +138,19 @@ export class GridEdits {
     }
   }
 
+  /** Stage that a row, or the selected rows, are deleted. @param {number} row */
+  async stageDeletion(row) {
+    const { ranges } = this.ctx.rows.selection.wanted();
+    try {
+      const args = { ...this.place(), ranges: ranges.length ? ranges : [[row, row + 1]] };
+      const { result } = await this.ctx.kernel.ask("edit.delete", args);
+      await this.refresh();
+      this.ctx.announce(result.summary?.title ?? "No edits");
+    } catch (error) {
+      this.fail(/** @type {Lnb.Failure} */ (error));
+    }
+  }
+
   refresh = () => this.load(this.last.first, this.last.last);
 
   /** @param {{quiet?: boolean}} [how] `quiet`: nobody asked for it, the keyboard stays */
@@ -254,14 +267,19 @@ export class GridEdits {
     const mark = this.marks.get(row);
     const name = mark ? this.store.column(column)?.raw : undefined;
     const changed = name !== undefined && mark && name in mark.cells ? " lnb-edited" : "";
-    if (!this.range) return changed;
+    return this.holds(row, column) ? `${changed} lnb-in-range` : changed;
+  }
+
+  /** Whether a cell is in the selected block. @param {number} row @param {number} column */
+  holds(row, column) {
+    if (!this.range) return false;
     const of = this.blockOf(this.range);
-    const inside =
+    return (
       row >= of.row &&
       row < of.row + of.rows &&
       column >= of.column &&
-      column < of.column + of.columns;
-    return inside ? `${changed} lnb-in-range` : changed;
+      column < of.column + of.columns
+    );
   }
 
   /** Whether a row is to be deleted. @param {number} row */

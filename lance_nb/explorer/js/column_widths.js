@@ -1,12 +1,15 @@
 // Column widths of the grid: guessed from the first page, changed by hand, kept across versions.
 
+import { shownText } from "./grid_cell.js";
+
 const LEAST = 48;
+const HISTOGRAM = 80; // the least width of a picture of the values
 const MOST = 640;
 const USUAL = 132;
 /** @typedef {"plain" | "bold" | "mono"} Font */
 
 /** @type {Record<string, number>} */
-const FIXED = { bool: 76, vector: 148 };
+const FIXED = { vector: 148 };
 const ROOM = 21; // padding on both sides, and the line between columns
 
 /**
@@ -37,18 +40,16 @@ export function columnWidths(measure) {
    * @param {Lnb.Column} column @param {Lnb.Cell[]} cells
    */
   function fitting(column, cells) {
-    const title = Math.max(
-      measure(column.name, "bold"),
-      Math.min(150, measure(column.type, "mono")),
-    );
+    const title = Math.max(column.room ?? HISTOGRAM, measure(column.name, "bold"));
+    if (column.pictures) return Math.ceil(title + ROOM); // a picture is fitted into this
     if (FIXED[column.look]) return Math.ceil(Math.max(FIXED[column.look], title + ROOM));
     const font = column.look === "json" || column.look === "binary" ? "mono" : "plain";
     const longest = cells
-      .map((cell) => cell.text)
+      .map(shownText)
       .sort((a, b) => b.length - a.length)
       .slice(0, 4);
     const content = Math.max(0, ...longest.map((text) => measure(text.slice(0, 120), font)));
-    return Math.ceil(Math.max(LEAST, title + ROOM, content + ROOM));
+    return Math.ceil(Math.max(title, content) + ROOM);
   }
 
   return {

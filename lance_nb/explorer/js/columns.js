@@ -43,6 +43,24 @@ function narrow(value) {
   return String(Number(value.toPrecision(9)));
 }
 
+const DIGITS = 4;
+const FULL = 7; // characters that are shown as they are
+
+/**
+ * The same number in four digits and all of those before the point, if that is shorter.
+ * @param {string} text @returns {string | undefined}
+ */
+export function shortNumber(text) {
+  const value = Number(text);
+  if (text.length <= FULL || !Number.isFinite(value) || /^-?\d+$/.test(text)) return undefined;
+  const whole = Math.floor(Math.log10(Math.abs(value) || 1)) + 1;
+  const short =
+    whole > 15
+      ? value.toExponential(DIGITS - 1)
+      : String(Number(value.toPrecision(Math.max(DIGITS, whole))));
+  return short.length < text.length ? short : undefined;
+}
+
 /**
  * A function from a row of the page to its cell, whose `look` is number, bool, text, plain, json,
  * binary, vector, null, empty or nan.
@@ -83,11 +101,13 @@ function reader(column, buffers) {
   const values = typed(ARRAYS[encoding], part(0));
   /** @type {(value: number | bigint) => string} */
   const say = encoding === "f32" ? (value) => narrow(Number(value)) : wide;
+  const isWhole = !encoding.startsWith("f");
   return (row) => {
     const value = values[row];
-    return Number.isNaN(value)
-      ? { text: "NaN", look: "nan" }
-      : { text: say(value), look: "number" };
+    if (Number.isNaN(value)) return { text: "NaN", look: "nan" };
+    const text = say(value);
+    const short = isWhole ? undefined : shortNumber(text);
+    return short ? { text, look: "number", short } : { text, look: "number" };
   };
 }
 

@@ -3,18 +3,23 @@
 import { h, setText, svg } from "./dom.js";
 import { markedText } from "./search_box.js";
 
+/** What a cell shows of a value. @param {Lnb.Cell} value */
+export const shownText = ({ short, text }) => short ?? text;
+
 /**
- * Put a value in a cell.
+ * Put a value in a cell; `hint` is shown beside the pointer.
  * @param {Lnb.Recycled} cell @param {Lnb.Cell | undefined} value
- * @param {Lnb.Column | undefined} column @returns {{filled: boolean, look: string}}
+ * @param {Lnb.Column | undefined} column
+ * @returns {{filled: boolean, look: string, hint?: string}}
  */
 export function fillCell(cell, value, column) {
   if (value?.marks) cell.replaceChildren(...markedText(value.text, value.marks));
   else if (value?.spark) fillSpark(cell, value.spark, value.text);
   else if (cell.firstElementChild)
-    cell.replaceChildren(value ? value.text : ""); // the same text may stand beside a line
-  else setText(cell, value ? value.text : "");
+    cell.replaceChildren(value ? shownText(value) : ""); // the same may stand beside a line
+  else setText(cell, value ? shownText(value) : "");
   return {
+    ...(value?.short ? { hint: value.text } : {}),
     filled: value !== undefined,
     look: value
       ? `lnb-look-${value.look}${column?.look === "number" ? " lnb-right" : ""}`
@@ -31,6 +36,7 @@ export function retire(cell) {
   cell.lnb = null;
   cell.className = "lnb-cell";
   cell.removeAttribute("id");
+  cell.removeAttribute("title");
 }
 
 /**

@@ -77,6 +77,7 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
     const numColumns = columns.length;
     while (head.children.length - 1 < numColumns) head.append(titleAt());
     corner.style.width = `${gutter}px`;
+    const stuckEnd = gutter + widths.left(pinned);
     for (let cellIndex = 1; cellIndex < head.children.length; cellIndex += 1) {
       const cell = /** @type {Lnb.Recycled} */ (head.children[cellIndex]);
       const index = columns[cellIndex - 1];
@@ -88,13 +89,18 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
       const column = store.column(index);
       cell.lnb = index;
       cell.style.transform = `translateX(${xOf(index)}px)`;
-      cell.style.width = `${widths.of(index)}px`;
+      const wide = widths.of(index);
+      cell.style.width = `${wide}px`;
+      // A title stays in sight while its column is scrolled out on the left.
+      const cut = index < pinned ? 0 : stuckEnd - xOf(index);
+      const title = /** @type {HTMLElement} */ (cell.firstElementChild);
+      title.style.marginInlineStart = cut > 0 ? `${Math.min(cut, Math.max(0, wide - 90))}px` : "";
       setAttribute(cell, "aria-colindex", String(index + 2));
       const chosen = isChosen(index) ? " lnb-chosen" : "";
       const stuck = index < pinned ? " lnb-pinned" : "";
       const marks = `${index === current ? " lnb-here" : ""}${chosen}${stuck}`;
       cell.className = `lnb-grid-column lnb-look-${column?.look ?? "text"}${marks}`;
-      setText(/** @type {Element} */ (cell.firstElementChild), column?.name ?? "…");
+      setText(title, column?.name ?? "…");
       setText(/** @type {Element} */ (cell.querySelector("small")), column?.type ?? "");
       const words = titles.draw(cell, index, column);
       setAttribute(

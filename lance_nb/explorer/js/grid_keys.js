@@ -45,6 +45,8 @@ export const KEYS = [
   ["c", "the column: profile, filter, order"],
   ["s, S", "sort by the column, also by the column"],
   ["h, p, v", "hide or pin the column, choose columns"],
+  ["<, >", "move the column to the left, to the right"],
+  ["Menu, Shift+F10, right click", "what can be done with the cell"],
   ["=", "only rows with this value"],
   ["n", "rows like this vector or text"],
   ["/, f", "filter, search for words"],

@@ -1,13 +1,14 @@
 // A few rows as a table with a sign: rows that come, go, change, or fail.
 
 import { h, plural, table } from "./dom.js";
+import { inlinePicture } from "./inline_picture.js";
 
 /**
  * A few rows as a table: what comes, what goes, what changes.
  * @param {{label: string, sign: string, columns: {name: string, type: string}[],
- *   rows: (string|null)[][], cut: number, signs?: string[]}} sample
+ *   rows: (string|null)[][], cut: number, signs?: string[], images?: Lnb.Json[]}} sample
  */
-export function sampleTable({ label, sign, columns, rows, cut, signs = [] }) {
+export function sampleTable({ label, sign, columns, rows, cut, signs = [], images = [] }) {
   const kind = { "+": "add", "−": "remove", "✗": "remove" }[sign] ?? "change";
   const head = [
     h("span.lnb-offscreen", "sign"),
@@ -15,7 +16,11 @@ export function sampleTable({ label, sign, columns, rows, cut, signs = [] }) {
   ];
   const lines = rows.map((cells, index) => [
     h("td.lnb-sample-sign", signs[index] ?? sign),
-    ...cells.map((cell) => h("td", { class: cell === null ? "lnb-faint" : null }, cell ?? "null")),
+    ...cells.map((cell, column) => {
+      const image = images.find((picture) => picture.row === index && picture.column === column);
+      const shown = image && cell ? inlinePicture(image, cell) : (cell ?? "null");
+      return h("td", { class: cell === null ? "lnb-faint" : null }, shown);
+    }),
   ]);
   const place = { tabindex: "0", role: "region", "aria-label": `rows: ${label}` };
   return h(

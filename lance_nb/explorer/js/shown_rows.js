@@ -137,7 +137,7 @@ export class ShownRows {
     });
     this.numRows = rows;
     this.numColumns = columns;
-    this.numPinned = details.result?.pinned ?? 0;
+    this.numPinned = (details.result ?? details.part)?.pinned ?? 0;
     this.numFound = Number(Boolean(details.result?.found_by));
     this.place = this.ctx.place();
     Object.assign(this.shownQuery, this.query);

@@ -374,6 +374,8 @@ declare namespace Lnb {
   }
   interface Cell {
     text: string;
+    /** What the grid shows of a number with more digits; `text` has all of them. */
+    short?: string;
     look: string;
     spark?: Uint8Array;
     picture?: boolean;
@@ -383,6 +385,8 @@ declare namespace Lnb {
   }
   interface Column {
     name: string;
+    /** pixels that its pictures need, where a cell has two */
+    room?: number;
     raw: string;
     type: string;
     look: string;
@@ -479,9 +483,11 @@ declare namespace Lnb {
   }
   /** Columns by name: those on the left, the only ones shown or null for all, those hidden. */
   interface ColumnChoice {
-    pinned: string[];
+    /** null: the key */
+    pinned: string[] | null;
     shown: string[] | null;
     hidden: string[];
+    order: "usual" | "stored" | string[];
   }
   /** Rows that a view chose, kept by the kernel under a key; `label` says which ones they are. */
   interface Within {

@@ -2,13 +2,13 @@
 // bar, the place of the keyboard. What the rows are, and what is done with them, is its caller's.
 
 import { columnWidths, textMeasure } from "./column_widths.js";
-import { atOnce, h, onResize, perFrame, setText } from "./dom.js";
+import { atOnce, h, onResize, perFrame, setAttribute, setText } from "./dom.js";
 import { fillCell, retire } from "./grid_cell.js";
 import { gridHead } from "./grid_head.js";
 import { gridKeys } from "./grid_keys.js";
 import { scrollMap, scrollSight } from "./scroll_map.js";
 
-const ROW = 28;
+export const ROW = 28;
 const HOLD_MS = 60;
 let instances = 0;
 
@@ -28,7 +28,8 @@ const range = (from, to) =>
  * @property {(column: number) => boolean} [isChosen]
  * @property {(row: number, column: number) => string} [mark] more classes of a cell
  * @property {(cell: Lnb.Recycled, value: Lnb.Cell | undefined, column: Lnb.Column | undefined,
- *   row: number, index: number) => {filled: boolean, look: string}} [cell] puts a value in a cell
+ *   row: number, index: number) => {filled: boolean, look: string, hint?: string}} [cell] puts a
+ *   value in a cell
  * @property {() => void} [before] called before each painting
  * @property {(span: {first: number, last: number, from: number, to: number,
  *   columns: number[]}) => void} painted called after it; `columns` has the pinned ones, too
@@ -39,6 +40,7 @@ const range = (from, to) =>
 
 export class VirtualGrid {
   uid = `lnb-grid${(instances += 1)}`;
+  rowHeight = ROW;
   scroll = scrollMap(ROW);
   body = h("div", { class: "lnb-grid-body", role: "rowgroup" });
   spacer = h("div", { class: "lnb-grid-spacer" });
@@ -121,7 +123,7 @@ export class VirtualGrid {
     const turn = (/** @type {WheelEvent} */ event) => {
       if (!this.scroll.scaled || !event.deltaY || event.ctrlKey) return;
       event.preventDefault();
-      const rows = event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW;
+      const rows = event.deltaMode === 1 ? event.deltaY : event.deltaY / this.rowHeight;
       this.scrollToRow(this.state.top + Math.sign(rows) * Math.max(1, Math.abs(rows)));
     };
     element.addEventListener("wheel", turn, { passive: false });
@@ -150,7 +152,7 @@ export class VirtualGrid {
     this.scroll.set(state.numRows, room);
     state.top = this.topNow();
     const first = Math.floor(state.top);
-    const last = Math.min(state.numRows, Math.ceil(state.top + room / ROW));
+    const last = Math.min(state.numRows, Math.ceil(state.top + room / this.rowHeight));
     const pinned = this.numStuck();
     const stuck = widths.left(pinned);
     const [from, to] = widths.visible(
@@ -162,7 +164,7 @@ export class VirtualGrid {
     layer.style.width = `${sight.width}px`;
     layer.style.height = `${sight.height}px`;
     spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
-    spacer.style.height = `${Math.max(this.scroll.height + sizes.head - sight.height, 0)}px`;
+    this.stretch();
     // What is missing is asked for first: the kernel reads while the rest is painted.
     if (last > first && to > from)
       this.store.want([first, last], [from, to], state.down, state.numRows, pinned);
@@ -170,6 +172,26 @@ export class VirtualGrid {
     this.paintHead(columns, { xOf: this.xOf, pinned, gutter: sizes.gutter, here: state.column });
     this.paintRows(first, last, columns);
     this.options.painted({ first, last, from, to, columns });
+  }
+
+  /** Make what is scrolled as high as all rows are. */
+  stretch() {
+    const height = this.scroll.height + this.sizes.head - this.sight.height;
+    this.spacer.style.height = `${Math.max(height, 0)}px`;
+  }
+
+  /** Make all rows as high as that; the first one in sight stays. @param {number} pixels */
+  setRowHeight(pixels) {
+    if (pixels === this.rowHeight) return;
+    const { top, numRows } = this.state;
+    this.rowHeight = pixels;
+    this.scroll = scrollMap(pixels);
+    this.scroll.set(numRows, this.sight.height - this.sizes.head);
+    this.element.style.setProperty("--lnb-row-height", `${pixels}px`);
+    this.element.classList.toggle("lnb-tall", pixels > ROW);
+    this.stretch();
+    if (top) this.scrollToRow(top);
+    this.refill();
   }
 
   /** Pinned columns that leave room for others. */
@@ -269,7 +291,7 @@ export class VirtualGrid {
     line.lnb = row;
     line.hidden = false;
     line.className = `lnb-grid-row ${tint}${row === this.state.row ? " lnb-current" : ""}`;
-    line.style.transform = `translateY(${(row - this.state.top) * ROW}px)`;
+    line.style.transform = `translateY(${(row - this.state.top) * this.rowHeight}px)`;
     line.setAttribute("aria-rowindex", String(row + 2));
     if (chosen !== null) line.setAttribute("aria-selected", String(chosen));
     number.style.width = `${this.sizes.gutter}px`;
@@ -305,6 +327,8 @@ export class VirtualGrid {
         index,
         ...this.fill(cell, this.store.cell(row, index), this.store.column(index), row, index),
       };
+      if (cell.lnb.hint) setAttribute(cell, "title", cell.lnb.hint);
+      else cell.removeAttribute("title");
       cell.id = `${this.uid}-${row}-${index}`;
       cell.setAttribute("aria-colindex", String(index + 2));
     }
@@ -316,7 +340,7 @@ export class VirtualGrid {
   }
 
   /** Rows that fit whole. */
-  fits = () => Math.max(1, Math.floor((this.sight.height - this.sizes.head) / ROW));
+  fits = () => Math.max(1, Math.floor((this.sight.height - this.sizes.head) / this.rowHeight));
 
   /** @param {number} row @param {number} column */
   moveTo = (row, column) => {
@@ -335,7 +359,7 @@ export class VirtualGrid {
     const right = left + widths.of(state.column);
     return (
       state.row >= state.top &&
-      state.row + 0.99 <= state.top + (sight.height - sizes.head) / ROW &&
+      state.row + 0.99 <= state.top + (sight.height - sizes.head) / this.rowHeight &&
       (state.column < this.numStuck() ||
         (left - this.stuckWidth() >= sight.left - 1 &&
           right <= sight.left + sight.width - sizes.gutter + 1))

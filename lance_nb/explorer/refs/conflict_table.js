@@ -2,6 +2,7 @@
 // chosen by cell, row, column or for all, or written by hand. The page holds one window of cells.
 
 import { button, consume, count, h, plural, show } from "../js/dom.js";
+import { inlinePicture } from "../js/inline_picture.js";
 
 const PAGE = 60;
 const RECHECK_MS = 250;
@@ -13,12 +14,12 @@ const SIDES = ["base", "ours", "theirs"];
 const KEYS = { b: "base", o: "ours", t: "theirs" };
 
 /**
+ * @typedef {{text: string | null, image?: Lnb.Json}} Value
  * What a person chose: for a cell, a row, a column or all; null stands for every one.
  * @typedef {{row: string | null, column: string | null, take: string, value?: string | null,
  *   shown?: string | null}} Choice
  * @typedef {{row: string, label: string, column: string | null, name: string | null,
- *   base: {text: string | null} | null, ours: {text: string | null} | null,
- *   theirs: {text: string | null} | null, sides?: Side[] | null}} Line see
+ *   base: Value | null, ours: Value | null, theirs: Value | null, sides?: Side[] | null}} Line see
  *   refs/merge_preview.py; `sides` are those that can be applied, where not all can
  */
 
@@ -262,7 +263,12 @@ export class ConflictTable {
     return h(
       "td",
       { role: "gridcell", class: isTaken ? "lnb-ct-taken" : null },
-      h("button", look, isTaken && h("i", { "aria-hidden": "true" }, "✓ "), text),
+      h(
+        "button",
+        look,
+        isTaken && h("i", { "aria-hidden": "true" }, "✓ "),
+        value?.image ? inlinePicture(value.image, text) : text,
+      ),
     );
   }
 

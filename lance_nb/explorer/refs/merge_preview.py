@@ -25,7 +25,7 @@ Layout of ``MergePreview.to_json``, for a merge, a cherry-pick or a revert::
 
 ``cell_lines`` are ``{row, label, column, name, type, base, ours, theirs, take, value}``: ``row`` is
 JSON, ``name`` is shown of the column; both are null where a whole row was deleted on one side; a
-side is ``{text}`` or null where it has no such row.
+side is ``{text, image?}`` or null where it has no such row.
 
 Limits: ``MAX_STEPS`` steps of each side (those at disputed fragments, then the newest),
 ``MAX_FRAGMENTS``, ``MAX_CONFLICTS``, ``MAX_NOTES``, ``MAX_ROWS`` rows of ``MAX_COLUMNS`` columns.
@@ -41,6 +41,7 @@ import pyarrow as pa
 from lance_nb.code_lines import PYTHON_ONLY, can_be_listed, magic, offered
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.json_fields import JsonFields
+from lance_nb.explorer.media import INLINE_BYTES, images_json
 from lance_nb.explorer.refs.ref_list import Place
 from lance_nb.explorer.refs.ref_preview import Code, opened
 from lance_nb.explorer.source import Source
@@ -248,12 +249,19 @@ def _cells(plan: MergePlan, conflict_cells: ConflictCells) -> Json:
 
 def cell_lines(conflict_cells: ConflictCells, first: int, count: int) -> list[Json]:
     """Read some cells in conflict, as lines of the table."""
-    return [_cell_line(cell) for cell in conflict_cells.window(first, count)]
+    lines = [_cell_line(cell) for cell in conflict_cells.window(first, count)]
+    left = INLINE_BYTES
+    for side in (line[name] for line in lines for name in ("base", "ours", "theirs")):
+        if side and "image" in side:
+            left -= len(side["image"]["data"])
+            if left < 0:
+                del side["image"]
+    return lines
 
 
 def _cell_line(cell: ConflictCell) -> Json:
     sides = {
-        name: None if value is None else {"text": shown_value(value)}
+        name: None if value is None else {"text": shown_value(value), **_image(value)}
         for name, value in (("base", cell.base), ("ours", cell.ours), ("theirs", cell.theirs))
     }
     return {
@@ -265,6 +273,14 @@ def _cell_line(cell: ConflictCell) -> Json:
         "take": cell.take,
         "value": None if cell.value is None else text.line(str(cell.value), MAX_CELL_CHARS),
     }
+
+
+def _image(value: pa.Scalar) -> Json:
+    """Return ``{image}`` for a value that is a small image: see media.images_json."""
+    if not value.is_valid or not cells.is_binary(value.type):
+        return {}
+    images = images_json([pa.array([value.as_py()], value.type)])
+    return {"image": images[0]} if images else {}
 
 
 def _parts(row: object) -> tuple[object, ...]:

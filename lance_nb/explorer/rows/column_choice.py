@@ -1,9 +1,15 @@
-"""Which columns the grid shows, which stand on the left, and the groups they are offered in.
+"""Which columns the grid shows, in which order, which stand on the left, and their groups.
 
 A ``ColumnChoice`` names columns, not places, so that it holds for every version: names that a
 version lacks are left out. ``shown`` lists the only columns shown; without it all are, except those
 ``hidden``, and a column that a later version adds is shown. ``pinned`` columns come first, in the
-order in which they were pinned, and are always shown.
+order in which they were pinned, and are always shown; without a list that is the key, if the schema
+or a name tells which column it is.
+
+``order`` is ``stored`` (as in the dataset), a list of names (others follow in the usual order), or
+``usual``: what a person looks for first. The key, pictures and other media, captions, labels,
+scores, vectors, then all others, nested values last; columns of one rank as they are stored. Ranks
+come from types and names, without reading a value.
 
 Groups are made of names alone: ``sensor_1`` to ``sensor_900`` are ``sensor_…`` (a number at the
 end), ``price_low`` and ``price_high`` with another are ``price_…`` (what stands before the last
@@ -23,7 +29,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.explorer import text
+from lance_nb.explorer import cells, text
 from lance_nb.explorer.schema_tree import type_label
 from lance_nb.value_classes import dataclass
 
@@ -36,22 +42,56 @@ _LAST_SEPARATOR = re.compile(r"(.+[_.\-/: ])[^_.\-/: ]*", re.DOTALL)
 _FIRST_SEPARATOR = re.compile(r"([^_.\-/: ]+[_.\-/: ]).*", re.DOTALL)
 
 
+USUAL, STORED = "usual", "stored"
+_PRIMARY_KEY = b"lance-schema:unenforced-primary-key"
+_KEYS = frozenset({"id", "key", "uuid", "guid", "pk"})
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_MEDIA = re.compile(
+    r"\b(images?|img|pictures?|pic|photos?|thumb|thumbnail|frame|png|jpe?g|mask|video|clip|audio|sound)\b"
+)
+_CAPTIONS = re.compile(
+    r"\b(captions?|title|text|description|prompt|question|sentence|summary|body|message)\b"
+)
+_LABELS = re.compile(r"\b(labels?|class|category|tags?|split|species|kind|status)\b")
+_SCORES = re.compile(
+    r"\b(scores?|rating|confidence|prob|probability|loss|accuracy|similarity|price)\b"
+)
+_KEY, _MEDIUM, _CAPTION, _LABEL, _SCORE, _VECTOR, _OTHER, _NESTED = range(8)
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Columns by name: those on the left, the only ones shown or None for all, and those hidden."""
+    """Columns by name: those on the left (None: the key), those shown or hidden, their order."""
 
-    pinned: tuple[str, ...] = ()
+    pinned: tuple[str, ...] | None = None
     shown: frozenset[str] | None = None
     hidden: frozenset[str] = frozenset()
+    order: str | tuple[str, ...] = USUAL
 
-    def names(self, column_names: Sequence[str]) -> list[str]:
+    def names(self, column_names: Sequence[str], schema: pa.Schema) -> list[str]:
         """Return the columns shown of those that a version has, in the order of the grid."""
-        pinned = self.pinned_of(column_names)
+        pinned = self.pinned_of(column_names, schema)
         first = set(pinned)
-        return pinned + [name for name in column_names if name not in first and self._shows(name)]
+        others = self.ordered(column_names, schema)
+        return pinned + [name for name in others if name not in first and self._shows(name)]
 
-    def pinned_of(self, column_names: Sequence[str]) -> list[str]:
+    def ordered(self, column_names: Sequence[str], schema: pa.Schema) -> list[str]:
+        """Return all columns in the order of the grid, those on the left not put first."""
+        if self.order == STORED:
+            return list(column_names)
+        ranks = _ranks(schema)
+        usual = sorted(column_names, key=lambda name: ranks.get(name, _NESTED))  # stable
+        if self.order == USUAL:
+            return usual
+        existing, named = set(column_names), set(self.order)
+        first = [name for name in self.order if name in existing]
+        return first + [name for name in usual if name not in named]
+
+    def pinned_of(self, column_names: Sequence[str], schema: pa.Schema) -> list[str]:
         """Return the pinned columns of those that a version has."""
+        if self.pinned is None:
+            keys = [name for name, rank in _ranks(schema).items() if rank == _KEY]
+            return [name for name in keys if name in column_names and self._shows(name)]
         known_names = set(column_names)
         return [name for name in self.pinned if name in known_names]
 
@@ -59,19 +99,68 @@ class ColumnChoice:
         return name in self.shown if self.shown is not None else name not in self.hidden
 
 
-def column_choice_of(args: Mapping[str, Any]) -> ColumnChoice | None:
+USUAL_COLUMNS = ColumnChoice()
+
+
+def _ranks(schema: pa.Schema) -> dict[str, int]:
+    """Return how soon a person looks for each column."""
+    ranks = {field.name: _rank(field) for field in schema}
+    keys = [field.name for field in schema if _PRIMARY_KEY in (field.metadata or {})]
+    if not keys:
+        scalars = [field for field in schema if _may_be_key(field.type)]
+        named = [field.name for field in scalars if field.name.lower() in _KEYS]
+        ends = schema.names[:1] if scalars and scalars[0].name == schema.names[0] else []
+        keys = named[:1] or [name for name in ends if {*_words(name)[-1:]} & _KEYS]
+    return ranks | dict.fromkeys(keys, _KEY)
+
+
+def _may_be_key(kind: pa.DataType) -> bool:
+    is_uuid = pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16
+    return bool(pa.types.is_integer(kind) or cells.is_text(kind) or is_uuid)
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def _rank(field: pa.Field) -> int:
+    kind, words = field.type, " ".join(_words(field.name))
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    is_text = cells.is_text(kind)
+    is_number = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if _MEDIA.search(words) and (cells.is_binary(kind) or cells.is_blob_field(field)):
+        return _MEDIUM
+    if cells.is_vector(kind):
+        return _VECTOR
+    if cells.is_nested(kind):
+        return _NESTED
+    if is_text and (_CAPTIONS.search(words) or field.name.lower() == "name"):
+        return _CAPTION
+    if _LABELS.search(words) and not is_number and not cells.is_binary(kind):
+        return _LABEL
+    if _SCORES.search(words) and (is_number or pa.types.is_integer(kind)):
+        return _SCORE
+    return _OTHER
+
+
+def column_choice_of(args: Mapping[str, Any]) -> ColumnChoice:
     """Take a choice of columns from the arguments of a request. Raises InvalidInputError."""
     choice = args.get("choice")
     if choice is None:
-        return None
+        return USUAL_COLUMNS
     if not isinstance(choice, Mapping):
-        raise InvalidInputError("choice must be an object {pinned, shown, hidden}")
-    shown = choice.get("shown")
+        raise InvalidInputError("choice must be an object {pinned, shown, hidden, order}")
+    shown, pinned, order = (choice.get(key) for key in ("shown", "pinned", "order"))
+    if order not in (None, USUAL, STORED) and not isinstance(order, list):
+        raise InvalidInputError(f"order must be {USUAL}, {STORED} or a list of names of columns")
     return ColumnChoice(
-        tuple(dict.fromkeys(_names(choice, "pinned"))),
+        None if pinned is None else tuple(dict.fromkeys(_names(choice, "pinned"))),
         None if shown is None else frozenset(_names(choice, "shown")),
         frozenset(_names(choice, "hidden")),
-    )
+        order=tuple(dict.fromkeys(_names(choice, "order"))) if isinstance(order, list)
+        else order or USUAL,
+    )  # fmt: skip
 
 
 def _names(choice: Mapping[str, Any], key: str) -> list[str]:

@@ -1,9 +1,8 @@
-// Which columns the grid shows and which stay on the left: a list in groups, with search, and keys.
+// Which columns the grid shows, in which order, and which stay on the left. The order is remembered
+// for each dataset by the browser.
 
-import { button, count, field, h, plural, show } from "../js/dom.js";
 import { same } from "../js/shown_rows.js";
-
-const LONGEST = 200; // columns listed at once
+import { gridPanes } from "./grid_actions.js";
 
 /**
  * @typedef {{columns: {raw: string, name: string, type: string, group: number | null}[],
@@ -11,7 +10,7 @@ const LONGEST = 200; // columns listed at once
  */
 
 /** @returns {Lnb.ColumnChoice} */
-const everyColumn = () => ({ pinned: [], shown: null, hidden: [] });
+export const everyColumn = () => ({ pinned: null, shown: null, hidden: [], order: "usual" });
 
 /**
  * Whether a column is shown, for any of them: there can be thousands.
@@ -19,7 +18,7 @@ const everyColumn = () => ({ pinned: [], shown: null, hidden: [] });
  */
 export function shownBy(choice) {
   const { pinned, shown, hidden } = choice ?? everyColumn();
-  const [first, listed] = [new Set(pinned), new Set(shown ?? hidden)];
+  const [first, listed] = [new Set(pinned ?? []), new Set(shown ?? hidden)];
   return (raw) => first.has(raw) || listed.has(raw) === Boolean(shown);
 }
 
@@ -29,27 +28,47 @@ export function shownBy(choice) {
  * @returns {Lnb.ColumnChoice | null}
  */
 export function withShown(choice, names, visible) {
-  const { pinned, shown, hidden } = choice ?? everyColumn();
+  const { pinned, shown, hidden, order } = choice ?? everyColumn();
   const some = new Set(names);
   /** @param {string[]} list */
   const without = (list) => list.filter((name) => !some.has(name));
   /** @param {string[]} list */
   const joined = (list) => [...without(list), ...names];
   return simplest({
-    pinned: visible ? pinned : without(pinned),
+    pinned: visible ? pinned : pinned && without(pinned),
     shown: shown && (visible ? joined(shown) : without(shown)),
     hidden: shown || visible ? without(hidden) : joined(hidden),
+    order,
   });
 }
 
 /**
  * A choice with a column pinned as the last one on the left, or no longer.
  * @param {Lnb.ColumnChoice | null} choice @param {string} raw
+ * @param {string[]} pinned the columns on the left
  */
-export function withPinned(choice, raw) {
-  const { pinned, ...others } = choice ?? everyColumn();
+export function withPinned(choice, raw, pinned) {
+  const others = choice ?? everyColumn();
   const next = pinned.includes(raw) ? pinned.filter((name) => name !== raw) : [...pinned, raw];
-  return simplest({ ...others, pinned: next });
+  return { ...others, pinned: next };
+}
+
+/**
+ * A choice with a column in the place of another one; null where one of the two is pinned.
+ * @param {Lnb.ColumnChoice | null} choice @param {string[]} names in the order of the grid
+ * @param {string[]} pinned @param {[raw: string, target: string]} columns
+ */
+export function withMoved(choice, names, pinned, [raw, target]) {
+  /** @param {string[]} list */
+  const moved = (list) => {
+    const remaining = list.filter((name) => name !== raw);
+    remaining.splice(list.indexOf(target), 0, raw);
+    return remaining;
+  };
+  const others = choice ?? everyColumn();
+  if (pinned.includes(raw) !== pinned.includes(target)) return null;
+  if (pinned.includes(raw)) return { ...others, pinned: moved(pinned) };
+  return { ...others, order: moved(names) };
 }
 
 /**
@@ -67,11 +86,17 @@ const simplest = (choice) => (same(choice, everyColumn()) ? null : choice);
 
 export class ColumnChooser {
   /**
-   * @type {{list: ColumnList, of: Lnb.Place} | null} what is open, and the version of its columns
+   * @type {{list: import("./column_list.js").ColumnList, of: Lnb.Place} | null} what is open, and the version of its columns
    */
   opened = null;
   /** Actions by the key that starts them. */
-  letters = { h: () => this.hide(), p: () => this.pin(), v: () => this.open() };
+  letters = {
+    h: () => this.hide(),
+    p: () => this.pin(),
+    v: () => this.open(),
+    "<": () => this.move(-1),
+    ">": () => this.move(1),
+  };
 
   /**
    * @param {Lnb.Context} ctx
@@ -95,8 +120,70 @@ export class ColumnChooser {
     return this.ctx.rows.wanted.choice;
   }
 
+  /** The columns on the left. */
+  pinned() {
+    const { numPinned, numFound } = this.ctx.rows;
+    const shown = Array.from({ length: numPinned - numFound }, (_, index) =>
+      this.grid.column(numFound + index),
+    );
+    return this.choice?.pinned ?? shown.flatMap((column) => (column ? [column.raw] : []));
+  }
+
+  /** Show the columns in the order in which they were shown last. */
+  recall() {
+    const stored = this.stored((storage, key) => storage.getItem(key));
+    if (!stored || this.choice) return;
+    const { pinned = null, order = "usual" } = JSON.parse(stored);
+    this.ctx.rows.look({ choice: { ...everyColumn(), pinned, order } });
+  }
+
+  /** @param {Lnb.ColumnChoice | null} choice */
+  remember(choice) {
+    const { pinned, order } = choice ?? everyColumn();
+    this.stored((storage, key) =>
+      pinned || order !== "usual"
+        ? storage.setItem(key, JSON.stringify({ pinned, order }))
+        : storage.removeItem(key),
+    );
+  }
+
+  /**
+   * @template T @param {(storage: Storage, key: string) => T} use
+   * @returns {T | null} null in a page that may not store anything
+   */
+  stored(use) {
+    const uri = this.ctx.screen().card?.uri;
+    try {
+      return uri ? use(localStorage, `lance_nb columns ${uri}`) : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** @param {"usual" | "stored"} order */
+  arrange(order) {
+    const words = order === "stored" ? "columns as in the dataset" : "what matters comes first";
+    const choice = { ...(this.choice ?? everyColumn()), order };
+    return this.choose(simplest({ ...choice, pinned: order === "stored" ? [] : null }), words);
+  }
+
+  /** Move the column of the keyboard. @param {-1 | 1} by to the left or to the right */
+  move(by) {
+    const { state, column, moveTo } = this.grid;
+    const [cell, target] = [column(state.column), column(state.column + by)];
+    if (!cell || !target) return;
+    return this.read(async ({ columns }) => {
+      const names = columns.map(({ raw }) => raw);
+      const choice = withMoved(this.choice, names, this.pinned(), [cell.raw, target.raw]);
+      if (!choice) return this.ctx.announce("A pinned column stands on the left.");
+      await this.choose(choice, `${cell.name} is moved`);
+      moveTo(state.row, state.column + by);
+    });
+  }
+
   /** @param {Lnb.ColumnChoice | null} choice @param {string} note */
   async choose(choice, note) {
+    this.remember(choice);
     await this.ctx.rows.look({ choice });
     this.ctx.announce(note);
     this.opened?.list.repaint();
@@ -123,8 +210,8 @@ export class ColumnChooser {
    * @param {{raw: string, name: string}} column
    */
   async togglePin({ raw, name }) {
-    const next = withPinned(this.choice, raw);
-    const index = next?.pinned.indexOf(raw) ?? -1;
+    const next = withPinned(this.choice, raw, this.pinned());
+    const index = next.pinned?.indexOf(raw) ?? -1;
     await this.choose(next, index < 0 ? `${name} is no longer pinned` : `${name} is pinned`);
     return index;
   }
@@ -146,157 +233,11 @@ export class ColumnChooser {
   }
 
   open() {
-    return this.read((columns, of) => {
+    return this.read(async (columns, of) => {
+      const { ColumnList } = await gridPanes(this.ctx);
       const list = new ColumnList(this.ctx, this, columns);
       this.opened = { list, of };
       this.ctx.detail.show({ title: "Columns", content: list.element, focus: true });
     });
-  }
-}
-
-/** The columns in the detail pane, with a box for each and for each group. */
-class ColumnList {
-  /** @type {Set<string>} titles of groups */
-  unfolded = new Set();
-  find = field("find a column to show", {
-    placeholder: "find a column…",
-    on: { input: () => this.paint() },
-  });
-  note = h("p", { class: "lnb-soft", "aria-live": "polite" });
-  tools = h("p", {});
-  lists = h("ul", { class: "lnb-column-list" });
-
-  /** @param {Lnb.Context} ctx @param {ColumnChooser} chooser @param {Known} known */
-  constructor(ctx, chooser, known) {
-    this.ctx = ctx;
-    this.chooser = chooser;
-    this.known = known;
-    this.element = h(
-      "div",
-      { class: "lnb-column-chooser" },
-      this.find,
-      this.note,
-      this.tools,
-      this.lists,
-    );
-    this.paint();
-  }
-
-  /** Columns of another version. @param {Known} known */
-  put(known) {
-    this.known = known;
-    this.repaint();
-  }
-
-  /** Paint again; the keyboard stays where it is. */
-  repaint() {
-    const fields = () =>
-      /** @type {HTMLElement[]} */ ([...this.lists.querySelectorAll("input, button")]);
-    const index = fields().indexOf(/** @type {HTMLElement} */ (document.activeElement));
-    this.paint();
-    if (index >= 0) fields()[index]?.focus();
-  }
-
-  /** How many of some columns are shown. @param {string[]} names */
-  numShown(names) {
-    return names.filter(shownBy(this.chooser.choice)).length;
-  }
-
-  paint() {
-    const { columns, groups, total } = this.known;
-    const { chooser } = this;
-    const query = this.find.value.trim().toLowerCase();
-    const matches = columns.filter(({ name }) => name.toLowerCase().includes(query));
-    const { numColumns, numFound } = this.ctx.rows; // a distance or a score is none of them
-    const isCut = total > columns.length;
-    const shown = isCut ? numColumns - numFound : this.numShown(columns.map(({ raw }) => raw));
-    this.note.textContent =
-      `${count(shown)} of ${plural(total, "column")} shown` +
-      (query ? ` · ${count(matches.length)} found` : "") +
-      (isCut ? ` · the first ${count(columns.length)} are listed` : "");
-    const names = matches.map(({ raw }) => raw);
-    const only = { ...(chooser.choice ?? everyColumn()), shown: names, hidden: [] };
-    show(
-      this.tools,
-      button("Show all", () => chooser.choose(null, "all columns are shown"), {
-        disabled: !chooser.choice,
-      }),
-      button(
-        "Show only these",
-        () => chooser.choose(only, `${plural(names.length, "column")} shown`),
-        { disabled: !query || !names.length },
-      ),
-    );
-    if (query) return show(this.lists, this.lines(matches));
-    const alone = columns.filter(({ group }) => group === null);
-    const grouped = groups.map((title, index) => this.group(title, index));
-    return show(this.lists, grouped, this.lines(alone));
-  }
-
-  /**
-   * A box for one column or for those of a group.
-   * @param {string} label @param {string[]} names @param {Lnb.Child} more
-   */
-  box(label, names, more) {
-    const shown = this.numShown(names);
-    const change = () => {
-      const visible = shown < names.length;
-      const all = this.known.columns.map(({ raw }) => raw);
-      const next = shortest(withShown(this.chooser.choice, names, visible), all);
-      if (all.some(shownBy(next)))
-        return this.chooser.choose(next, `${label} ${visible ? "shown" : "hidden"}`);
-      this.ctx.announce("At least one column must be shown.");
-      return this.paint();
-    };
-    const input = h("input", { type: "checkbox", on: { change } });
-    input.checked = shown === names.length;
-    input.indeterminate = shown > 0 && shown < names.length;
-    return h("label", {}, input, h("span", {}, label), more);
-  }
-
-  /** @param {Known["columns"][number]} column */
-  line(column) {
-    const { raw, name, type } = column;
-    const pinned = this.chooser.choice?.pinned.includes(raw) ?? false;
-    const toggle = button(pinned ? "Pinned" : "Pin", () => this.chooser.togglePin(column), {
-      class: "lnb-link",
-      "aria-pressed": String(pinned),
-      "aria-label": `pin ${name}`,
-    });
-    return h("li", {}, this.box(name, [raw], h("small", {}, type)), toggle);
-  }
-
-  /** @param {Known["columns"]} columns */
-  lines(columns) {
-    const numHidden = columns.length - LONGEST;
-    return [
-      ...columns.slice(0, LONGEST).map((column) => this.line(column)),
-      numHidden > 0
-        ? h("li", { class: "lnb-soft" }, `and ${count(numHidden)} more: find them by name`)
-        : null,
-    ];
-  }
-
-  /** @param {string} title @param {number} index */
-  group(title, index) {
-    const members = this.known.columns.filter(({ group }) => group === index);
-    const names = members.map(({ raw }) => raw);
-    const isOpen = this.unfolded.has(title);
-    const toggle = () => {
-      if (!this.unfolded.delete(title)) this.unfolded.add(title);
-      this.paint();
-    };
-    const unfold = button(isOpen ? "Fold" : "Unfold", toggle, {
-      class: "lnb-link",
-      "aria-expanded": String(isOpen),
-      "aria-label": `columns of ${title}`,
-    });
-    const words = `${count(this.numShown(names))} of ${plural(names.length, "column")}`;
-    return h(
-      "li",
-      { class: "lnb-column-group" },
-      h("div", {}, this.box(title, names, h("small", {}, words)), unfold),
-      isOpen ? h("ul", {}, this.lines(members)) : null,
-    );
   }
 }

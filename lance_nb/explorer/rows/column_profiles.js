@@ -2,6 +2,7 @@
 // head. Under a filter they are drawn over those of all rows: of a sample at once, of all rows
 // behind it.
 
+import { shortNumber } from "../js/columns.js";
 import { count, svg } from "../js/dom.js";
 import { same } from "../js/shown_rows.js";
 import { barsWide, ODD_WIDE, slotsOf } from "./bar_selection.js";
@@ -351,6 +352,19 @@ export function profileWords(profile) {
     labels.length &&
       (kind === "text" || kind === "bool") &&
       `commonest: ${labels.slice(0, 4).join(", ")}`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+/** Range, nulls and distinct values in a line. @param {Lnb.Profile} profile */
+export function profileFacts(profile) {
+  const { nulls, low, high, distinct, exact, estimated } = profile;
+  const about = estimated ? "~" : exact || profile.sample === "all" ? "" : "≥ ";
+  return [
+    low && [...new Set([low, high].map((end) => shortNumber(end) ?? end))].join(" – "),
+    nulls && `${Number((nulls * 100).toPrecision(2))} % null`,
+    distinct >= 0 && `${about}${count(distinct)} distinct`,
   ]
     .filter(Boolean)
     .join(" · ");

@@ -3,7 +3,6 @@
 import { button, bytes, choice, copyText, count, field, h, plural, show } from "../js/dom.js";
 import { longAction } from "../js/long_action.js";
 import { placeLabel } from "../js/version_range.js";
-import { widget } from "../js/view.js";
 
 /** @type {[value: string, words: string][]} */
 const FORMATS = [
@@ -120,5 +119,3 @@ export function exportPane(ctx) {
     focus: true,
   });
 }
-
-export default widget((_el, ctx) => exportPane(ctx), "rows to export");

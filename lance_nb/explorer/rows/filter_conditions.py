@@ -87,6 +87,14 @@ def value_condition(name: str, scalar: pa.Scalar) -> str:
     return ""
 
 
+def other_values_condition(name: str, scalar: pa.Scalar) -> str:
+    """Write the condition that a column has another value or none; empty where it has no name."""
+    where = value_condition(name, scalar)
+    if not scalar.is_valid or not where:
+        return where and f"{column_sql(name)} IS NOT NULL"
+    return f"(NOT ({where}) OR {null_condition(name)})"
+
+
 def range_condition(field: pa.Field, low: float | None, high: float | None, *, closed: bool) -> str:
     """Write the condition that a column lies between two places of its histogram.
 

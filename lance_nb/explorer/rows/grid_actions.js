@@ -3,6 +3,7 @@
 
 import { copyText, count, h, plural } from "../js/dom.js";
 import { KEYS } from "../js/grid_keys.js";
+import { loadViews } from "../js/tab_host.js";
 import { conditionOf, conditionOfOdd } from "./bar_selection.js";
 import { columnPane } from "./column_pane.js";
 
@@ -10,6 +11,16 @@ const NEIGHBOURS = 10;
 const MOST_SELECTED = 100_000; // see explorer/session.py
 
 /** @typedef {{profile: Lnb.Profile, column: Lnb.Column}} Histogram that of a column */
+
+/**
+ * What opens from the grid. @param {Lnb.Context} ctx
+ * @returns {Promise<import("./grid_panes.js").GridPanes>}
+ */
+export async function gridPanes(ctx) {
+  const { mount } = await loadViews(ctx.kernel, "rows/grid_panes.js");
+  const panes = /** @type {() => unknown} */ (mount);
+  return /** @type {import("./grid_panes.js").GridPanes} */ (panes());
+}
 
 export class GridActions {
   turn = 0;
@@ -164,11 +175,19 @@ export class GridActions {
     });
   };
 
-  /** @param {number} row @param {number} column */
-  only = (row, column) => {
+  /**
+   * Only rows with a value, or only those `without` it: these conditions add up.
+   * @param {number} row @param {number} column
+   */
+  only = (row, column, without = false) => {
     this.attempt(async () => {
-      const { result } = await this.ctx.kernel.ask("rows.value", { ...this.place(), row, column });
-      this.bar().brush(this.store.column(column)?.raw ?? "", result.where);
+      const args = { ...this.place(), row, column, ...(without ? { without } : {}) };
+      const { result } = await this.ctx.kernel.ask("rows.value", args);
+      const name = this.store.column(column)?.raw ?? "";
+      const conditions = without ? this.bar().conditions() : [];
+      const before = conditions.filter(([brushed]) => brushed === name).map(([, where]) => where);
+      const where = [...before, result.where].join(" AND ");
+      this.bar().brush(name, where);
     });
   };
 

@@ -1,5 +1,7 @@
 // The mouse in the grid of the rows: a press goes to a cell, a drag selects a block of cells, a
-// press on the number of a row selects the row.
+// press on the number of a row selects the row, a right click opens the menu.
+
+import { consume } from "../js/dom.js";
 
 /**
  * @typedef {Object} MouseTargets
@@ -8,6 +10,8 @@
  * @property {() => void} clear select nothing
  * @property {(row: number, how: {extend: boolean, add: boolean, from: number}) => void} selectRow
  * @property {(row: number, column: number) => void} open the value of a cell
+ * @property {(row: number) => boolean} isSelected
+ * @property {(corner: {x: number, y: number}) => void} openMenu at a place in the window
  */
 
 export class GridMouse {
@@ -24,6 +28,7 @@ export class GridMouse {
     body.addEventListener("click", (event) => this.click(event));
     body.addEventListener("dblclick", (event) => this.open(event));
     body.addEventListener("mousemove", (event) => this.drag(event));
+    body.addEventListener("contextmenu", (event) => this.menu(event));
     const release = () => {
       this.isDown = false;
     };
@@ -68,6 +73,20 @@ export class GridMouse {
       clear();
       grid.moveTo(cell.row, cell.index);
     }
+  }
+
+  /** A right click: the menu of what is selected, or of the cell. @param {MouseEvent} event */
+  menu(event) {
+    const { grid, edits, clear, isSelected, openMenu } = this.targets;
+    const number = numberAt(event);
+    const cell = cellAt(event);
+    if (event.shiftKey || !(number || cell)) return; // with Shift that of the browser comes
+    consume(event); // or JupyterLab opens its own
+    const { lnb: row } = /** @type {Lnb.Recycled} */ (number?.parentNode ?? { lnb: cell?.row });
+    const index = cell?.index ?? grid.state.column;
+    if (!isSelected(row) && !edits.holds(row, index)) clear();
+    grid.moveTo(row, index);
+    openMenu({ x: event.clientX, y: event.clientY });
   }
 
   /** @param {MouseEvent} event */

@@ -6,6 +6,7 @@ of ``MAX_IMAGE_COLUMNS`` columns are read. What is left out is counted below the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from lance_nb.errors import NotSupportedError
@@ -27,7 +28,7 @@ from lance_nb.explorer.picture_view import Shown, View, is_near
 from lance_nb.explorer.rows.column_profile import ColumnProfile, column_profiles
 from lance_nb.explorer.rows.row_page import PageColumn, RowPage, Window, page_texts, row_page
 from lance_nb.explorer.rows.row_query import RowQuery
-from lance_nb.explorer.session import MAX_COUNT, FirstRows, RecentAnswers, Session
+from lance_nb.explorer.session import FIRST_QUERY, MAX_COUNT, FirstRows, RecentAnswers, Session
 
 MAX_ROWS = 12
 MAX_IMAGE_ROWS = 8
@@ -50,7 +51,7 @@ def draw_rows_view(session: Session, shown: Shown) -> list[Panel]:
     query = session.query(args, (dataset.branch, dataset.version))
     recent, near = session.keep(RecentAnswers), is_near(session)
     page = recent.page(args, row)
-    if page is None and isinstance(first, FirstRows) and query == RowQuery():
+    if page is None and isinstance(first, FirstRows) and query == FIRST_QUERY:
         holds = first.page.offset <= row < first.page.offset + max(1, first.page.num_rows)
         page = first.page if holds else None
     if page is None and not near:
@@ -136,7 +137,7 @@ def draw_rows(
     every = page_texts(page)
     texts = [every[index] for index in places]
     cells = [
-        [cell_text(texts[column_index][row]) for row in shown]
+        [_short_cell(columns[column_index], texts[column_index][row]) for row in shown]
         for column_index in range(len(columns))
     ]
     numbers = [text.count(page.offset + row) for row in shown]
@@ -227,6 +228,15 @@ def _span(offset: int, shown: range, num_rows: int, filter: str) -> str:
 def cell_text(value: str | None) -> str:
     """Return what is drawn of a value."""
     return NULL if value is None else text.cut(value, 120)
+
+
+def _short_cell(column: PageColumn, value: str | None) -> str:
+    """Return a value as the grid shows it: a long number in four digits."""
+    if value is None or not column.encoding.startswith("f") or len(value) <= 7:
+        return cell_text(value)
+    number = float(value)
+    whole = len(str(int(abs(number)))) if math.isfinite(number) and abs(number) < 1e15 else 0
+    return f"{number:.{max(4, whole)}g}"
 
 
 def is_number(column: PageColumn) -> bool:

@@ -77,7 +77,7 @@ def export_rows(dataset: LanceDataset, request: ExportRequest, progress: Progres
     if request.since is not None:
         report = dataset.export(path, since=request.since, progress=progress)
         return RowExport(path, report.num_rows, report.size_bytes, _code(dataset, request))
-    columns = query.names(dataset)
+    columns = query.read_names(dataset)
     is_sorted = isinstance(query.order, SortedRows)
     total = query.order.num_rows if query.order is not None else dataset.count_rows()
     if request.ranges is None and not is_sorted:
@@ -147,7 +147,7 @@ def _arguments(dataset: LanceDataset, request: ExportRequest) -> dict[str, Any] 
         branch, version = request.since
         return {"since": version if branch == dataset.branch else (branch, version)}
     query, ranges = request.query, request.ranges
-    names = query.stored_names(dataset)
+    names = [name for name in query.read_names(dataset) if name != query.found_by]
     arguments: dict[str, Any] = {} if names == dataset.schema.names else {"columns": names}
     if query.filter is not None:
         arguments["filter"] = query.filter

@@ -11,6 +11,7 @@ Limits: a filter has at most ``MAX_FILTER_CHARS`` characters; a line of code lis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import pyarrow as pa
 from lance_nb.code_lines import PYTHON_ONLY, Python, literal, magic, offered
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import version_refs as refs
-from lance_nb.explorer.rows.column_choice import ColumnChoice
+from lance_nb.explorer.rows.column_choice import USUAL_COLUMNS, ColumnChoice
 from lance_nb.explorer.rows.full_text_search import SCORE, FullTextSearch
 from lance_nb.explorer.rows.nearest_rows import REFINE_FACTOR, NearestQuery
 from lance_nb.explorer.rows.row_order import (
@@ -57,7 +58,9 @@ class RowQuery:
     def names(self, dataset: Source) -> list[str]:
         """Return the columns, in the order of the grid."""
         column_names = self.known_names(dataset)
-        chosen = column_names if self.columns is None else self.columns.names(column_names)
+        chosen = column_names
+        if self.columns is not None:
+            chosen = self.columns.names(column_names, dataset.schema)
         found_by = self.found_by
         return chosen if found_by is None else [found_by, *(n for n in chosen if n != found_by)]
 
@@ -65,15 +68,26 @@ class RowQuery:
         """Return the columns without the distance or score of a search, which stands first."""
         return self.names(dataset)[int(self.found_by is not None) :]
 
+    def read_names(self, dataset: Source) -> list[str]:
+        """Return the columns that are read: in the order of the dataset if nobody chose another."""
+        if self.columns == USUAL_COLUMNS:
+            return replace(self, columns=None).names(dataset)
+        return self.names(dataset)
+
     def known_names(self, dataset: Source) -> list[str]:
         """Return the columns that may be chosen from, in the order of the dataset."""
         return [*dataset.schema.names, *(SYSTEM_COLUMNS if self.system else ())]
+
+    def ordered_names(self, dataset: Source) -> list[str]:
+        """Return the columns that may be chosen from, in the order of the grid."""
+        choice = self.columns or USUAL_COLUMNS
+        return choice.ordered(self.known_names(dataset), dataset.schema)
 
     def num_pinned(self, dataset: Source) -> int:
         """Return how many columns stay on the left; the distance or score is one of them."""
         if self.columns is None:
             return 0
-        pinned = self.columns.pinned_of(self.known_names(dataset))
+        pinned = self.columns.pinned_of(self.known_names(dataset), dataset.schema)
         return int(self.found_by is not None) + len(pinned)
 
     @property
@@ -129,7 +143,8 @@ def query_code(
             return {}
         return {"python": opened.attribute("take_rows").call(within.tolist()).line()}
     arguments: dict[str, object] = {}
-    if query.columns is not None:
+    is_chosen = query.columns is not None and query.columns != USUAL_COLUMNS
+    if is_chosen:
         columns = arguments["columns"] = _columns_code(dataset, query)
         if isinstance(columns, Python):
             opened = Python(f"(ds := {opened.code})")
@@ -187,13 +202,16 @@ def _search_line(query: RowQuery, search: FullTextSearch, order: Sequence[SortOr
 
 
 def _columns_code(dataset: Source, query: RowQuery) -> list[str] | Python:
-    """Write the columns shown: by name, or where they are many by those that are left out."""
+    """Write the columns shown: by name, or where they are many by those that are left out.
+
+    Many columns are written as they are stored, where only their order is another.
+    """
     shown = query.stored_names(dataset)
     shown_names = set(shown)
     hidden = [name for name in dataset.schema.names if name not in shown_names]
     if len(shown) <= MAX_NAMES or len(hidden) > MAX_NAMES or query.columns is None:
         return shown
-    pinned = query.columns.pinned_of(shown)
+    pinned = query.columns.pinned_of(shown, dataset.schema)
     first = [*pinned, *(name for name in shown if name in SYSTEM_COLUMNS)]
     left_out = tuple(dict.fromkeys([*pinned, *hidden]))
     remaining = f"*(name for name in ds.schema.names if name not in {literal(left_out)})"

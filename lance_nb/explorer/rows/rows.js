@@ -7,25 +7,27 @@ import { errorCard } from "../js/error_card.js";
 import { isWhole } from "../js/message_buffers.js";
 import { pageStore } from "../js/page_store.js";
 import { allRows, same, sameRows } from "../js/shown_rows.js";
-import { loadViews } from "../js/tab_host.js";
 import { widget } from "../js/view.js";
-import { VirtualGrid } from "../js/virtual_grid.js";
+import { ROW, VirtualGrid } from "../js/virtual_grid.js";
 import { markBars, selectBars } from "./bar_selection.js";
 import { cellPeek } from "./cell_peek.js";
 import { ColumnChooser } from "./column_chooser.js";
-import { ColumnProfiles } from "./column_profiles.js";
-import { GridActions } from "./grid_actions.js";
+import { ColumnProfiles, profileFacts } from "./column_profiles.js";
+import { GridActions, gridPanes } from "./grid_actions.js";
 import { GridMouse } from "./grid_mouse.js";
 import { rowDetail } from "./row_detail.js";
 import { RowsBar } from "./rows_bar.js";
-import { thumbnails } from "./thumbnails.js";
+import { TALL, thumbnails } from "./thumbnails.js";
 
-const HEAD = 62;
+const HEAD = 66;
 const EDITS_MS = 300; // the rows come first
 
 /** ▲, and which of several columns it is. @param {Lnb.SortKey[]} order @param {number} place */
 const sortMark = (order, place) =>
   `${order[place].ascending ? "▲" : "▼"}${order.length > 1 ? place + 1 : ""}`;
+
+/** @param {KeyboardEvent} event */
+const isMenuKey = ({ key, shiftKey }) => key === "ContextMenu" || (key === "F10" && shiftKey);
 
 class RowsView {
   /** @type {Lnb.Card | null} why the first rows could not be read */
@@ -38,13 +40,25 @@ class RowsView {
   top = 0; // the first row in sight
   note = h("div", { class: "lnb-grid-note" });
   status = h("div", { class: "lnb-grid-status" });
+  density = button("Large rows", () => this.resize(!this.isLarge), {
+    class: "lnb-link",
+    "aria-pressed": "true",
+    title: "rows as high as their pictures, or more rows at once",
+    hidden: true,
+  });
+  isLarge = true; // rows with pictures are
+  deselect = button("Clear selection", () => this.clear(), {
+    class: "lnb-link",
+    title: "select nothing (Escape)",
+    hidden: true,
+  });
 
   /** @param {HTMLElement} el @param {Lnb.Context} ctx */
   constructor(el, ctx) {
     this.ctx = ctx;
     this.selection = ctx.rows.selection;
     this.store = pageStore(ctx.kernel, (page) => {
-      if (page) this.grid.learn(page);
+      if (page) this.learn(page);
       this.grid.paint();
     });
     this.profiles = new ColumnProfiles(
@@ -53,12 +67,11 @@ class RowsView {
       (passing, filter) => this.bar.estimate(passing, filter),
       (words) => this.bar.crossed(words),
     );
-    this.thumbs = thumbnails(
-      ctx,
-      this.store,
-      () => this.grid.paint(),
-      () => this.grid.refill(),
-    );
+    this.thumbs = thumbnails(ctx, {
+      store: this.store,
+      changed: () => this.grid.paint(),
+      height: () => this.grid.rowHeight,
+    });
     this.grid = this.makeGrid();
     const { state, moveTo } = this.grid;
     this.state = state;
@@ -94,16 +107,9 @@ class RowsView {
       clear: () => this.clear(),
       selectRow: this.selectRow,
       open: this.peek.open,
+      isSelected: this.selection.row,
+      openMenu: this.openMenu,
     });
-    this.copies = h(
-      "span",
-      { hidden: true },
-      "copy as ",
-      ["text", "markdown", "code"].flatMap((form) => [
-        button(form, () => this.actions.copy(form), { class: "lnb-link" }),
-        " ",
-      ]),
-    );
     el.append(this.page());
     this.follow();
   }
@@ -115,12 +121,12 @@ class RowsView {
       "div",
       { class: "lnb-grid-foot" },
       this.status,
-      this.copies,
-      button("Export…", () => openExport(ctx), {
+      this.deselect,
+      button("Export…", () => this.withPanes(({ exportPane }) => exportPane(this.ctx)), {
         ...link,
         title: "write these rows to a Parquet, CSV or Arrow file, or to a Lance dataset",
       }),
-      this.thumbs.toggle,
+      this.density,
       this.edits.button,
       button("Keys", () => this.actions.keys(), { ...link, title: "keys of the grid (?)" }),
       button("Whole row", () => this.openRow(this.state.row), {
@@ -159,6 +165,7 @@ class RowsView {
     ctx.rows.followRow(() => state.row || null);
     const { branch, version, rows: part } = ctx.screen();
     if (part) this.begin({ place: { branch, version }, result: null, before: null, part });
+    this.chooser.recall();
   }
 
   shown() {
@@ -201,7 +208,8 @@ class RowsView {
         (this.store.cell(row, column)?.text ?? "loading"),
       keys: {
         first: (event) =>
-          (event.key === "Escape" ? this.clearSelected() : null) ?? this.edits.key(event),
+          (event.key === "Escape" ? this.clearSelected() : null) ??
+          (isMenuKey(event) ? () => this.openMenu(this.corner()) : this.edits.key(event)),
         select: this.selectRow,
         chooseColumn: this.selection.toggleColumn,
         openRow: (row) => this.openRow(row),
@@ -215,6 +223,23 @@ class RowsView {
     return grid;
   }
 
+  /** A page of rows arrived. @param {Lnb.Page} page */
+  learn(page) {
+    if (this.density.hidden && page.columns.some(({ pictures }) => pictures)) {
+      this.density.hidden = false;
+      this.resize(this.isLarge);
+    }
+    this.grid.learn(page);
+  }
+
+  /** @param {boolean} large */
+  resize(large) {
+    this.isLarge = large;
+    this.density.setAttribute("aria-pressed", String(large));
+    this.thumbs.forget();
+    this.grid.setRowHeight(large ? TALL : ROW);
+  }
+
   /**
    * What the head of the grid has of each column.
    * @returns {import("../js/grid_head.js").Titles}
@@ -224,7 +249,7 @@ class RowsView {
       corner: { text: "#" },
       parts: (index) => {
         const mark = h("i", { class: "lnb-sort", title: "sort; with Shift beside other columns" });
-        return [h("small"), this.histogram(index), mark];
+        return [h("small"), this.histogram(index), h("em"), mark];
       },
       clicked: (index, event) => {
         const target = /** @type {Element} */ (event.target);
@@ -243,7 +268,10 @@ class RowsView {
         setText(mark, place < 0 ? "" : sortMark(order, place));
         const drawn = /** @type {Lnb.Recycled} */ (cell.querySelector(".lnb-profile"));
         const words = this.profiles.draw(drawn, index);
-        markBars(drawn, this.profiles.of(index), column ? this.bar.barsOf(column.raw) : null);
+        const profile = this.profiles.of(index);
+        markBars(drawn, profile, column ? this.bar.barsOf(column.raw) : null);
+        const facts = /** @type {Element} */ (cell.querySelector("em"));
+        setText(facts, profile ? profileFacts(profile) : "");
         return words;
       },
     };
@@ -303,7 +331,7 @@ class RowsView {
   /** @param {number} first @param {number} last */
   paintStatus(first, last) {
     const { rows, columns } = this.selection;
-    if (this.copies.hidden === rows > 0) this.copies.hidden = !rows;
+    this.deselect.hidden = !rows && !columns && !this.edits.hasBlock;
     const parts = [
       `rows ${count(first)} – ${count(Math.max(first, last - 1))} of ${count(this.state.numRows)}`,
       this.whole ? ` kept of ${count(this.whole.rows)}` : "",
@@ -335,6 +363,29 @@ class RowsView {
       this.clear();
       this.ctx.announce("Nothing is selected");
     };
+  }
+
+  /** @param {(panes: import("./grid_panes.js").GridPanes) => void} use */
+  withPanes(use) {
+    return this.actions.attempt(async () => use(await gridPanes(this.ctx)));
+  }
+
+  /** Open the menu of the cell of the keyboard. @param {{x: number, y: number}} corner */
+  openMenu = (corner) => {
+    const { ctx, grid, actions, chooser, edits } = this;
+    const column = this.store.column(this.state.column);
+    if (!column || !this.state.numRows) return;
+    const openRow = (/** @type {number} */ row) => this.openRow(row);
+    const targets = { ctx, grid, actions, chooser, edits, column, open: this.peek.open, openRow };
+    this.withPanes(({ cellMenu }) => cellMenu(targets, corner));
+  };
+
+  /** The place in the window under the cell of the keyboard. */
+  corner() {
+    const id = this.grid.element.getAttribute("aria-activedescendant") ?? "";
+    const cell = this.grid.body.querySelector(`[id="${id}"]`) ?? this.grid.body;
+    const { left, bottom } = cell.getBoundingClientRect();
+    return { x: left + 8, y: bottom };
   }
 
   /** Every value of a row, in the pane beside. @param {number} row */
@@ -401,22 +452,12 @@ class RowsView {
       pinned: numPinned,
       gutter: Math.max(44, 18 + 8 * count(numRows).length),
     });
-    if (page) this.grid.learn(page);
+    if (page) this.learn(page);
     setTimeout(() => this.edits.look(), EDITS_MS);
     this.ctx.code(result && !same(criteria, allRows()) ? result.code : null);
     if (!result) return;
     if (!stays) this.grid.scrollTo({ top: 0 });
     this.bar.say(result);
-  }
-}
-
-/** The form for a file of rows is loaded when somebody wants one. @param {Lnb.Context} ctx */
-async function openExport(ctx) {
-  try {
-    const views = await loadViews(ctx.kernel, "rows/export_pane.js");
-    views.mount?.(ctx.root, ctx);
-  } catch (error) {
-    ctx.detail.show({ title: "Export rows", content: ctx.problem(error) });
   }
 }
 

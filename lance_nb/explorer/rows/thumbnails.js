@@ -1,12 +1,12 @@
 // Small pictures in the cells of a grid: asked for when they are in sight, made small here, kept
-// few.
+// few. Until one has come a grey place stands for it.
 
-import { button, h } from "../js/dom.js";
+import { h } from "../js/dom.js";
 import { fillCell } from "../js/grid_cell.js";
 import { canvasOf, smallPicture } from "../js/media.js";
 
-const HEIGHT = 24;
-const WIDTH = 64;
+export const TALL = 60; // pixels of a row with pictures
+const MARGIN = 4;
 const SHARP = 2; // pixels kept per pixel shown
 const AT_ONCE = 12;
 const MAX_KEPT = 400;
@@ -14,42 +14,37 @@ const MAX_KEPT = 400;
 /**
  * @typedef {{at: number, mime: string, width: number, height: number}} About a picture of the
  *   kernel
- * @typedef {{row: number, count: number, column: number}} Run rows of a column whose pictures are
- *   asked for
+ * @typedef {{row: number, count: number, column: number, old?: boolean}} Run rows of a column whose
+ *   pictures are asked for
  */
 
+/** What a picture is, without its first bytes. @param {Lnb.Cell} value */
+const labelOf = ({ text }) => text.split(" · ").slice(0, 2).join(" · ");
+
+/** @param {number} row @param {number} column @param {boolean} [old] */
+const keyOf = (row, column, old = false) => `${row}:${column}${old ? ":old" : ""}`;
+
 /**
- * @param {Lnb.Context} ctx @param {Lnb.PageStore} store @param {() => void} changed
- * @param {() => void} refill every cell
+ * @param {Lnb.Context} ctx
+ * @param {{store: Lnb.PageStore, changed: () => void, height: () => number, type?: string,
+ *   sides?: boolean[]}} grid `height` of a row; `sides`: false for values, true for those before
  */
-export function thumbnails(ctx, store, changed, refill) {
+export function thumbnails(ctx, { store, changed, height, type = "rows.thumbs", sides = [false] }) {
   const request = ctx.kernel.line({ quiet: true });
-  const toggle = button("Pictures", flip, {
-    class: "lnb-link",
-    "aria-pressed": "true",
-    title: "show small pictures in cells",
-    hidden: true,
-  });
   /**
-   * @type {Map<string, ImageBitmap | null>} by "row:column" a small picture, or null where there is
-   *   none
+   * @type {Map<string, ImageBitmap | null>} by row and column a small picture, or null where there
+   *   is none
    */
   let bitmaps = new Map();
   /** @type {Lnb.Args | null} */
   let place = null;
   let sight = { first: 0, last: 0 };
-  let shown = true;
   let underWay = "";
-
-  function flip() {
-    shown = !shown;
-    toggle.setAttribute("aria-pressed", String(shown));
-    refill();
-  }
 
   function forget() {
     for (const bitmap of bitmaps.values()) bitmap?.close();
     bitmaps = new Map();
+    underWay = "";
   }
   ctx.onClose(forget);
 
@@ -74,43 +69,49 @@ export function thumbnails(ctx, store, changed, refill) {
    */
   function missing(first, last, columns) {
     for (const column of columns) {
-      /** @param {number} row */
-      const lacks = (row) => store.cell(row, column)?.picture && !bitmaps.has(`${row}:${column}`);
-      for (let row = first; row < last; row += 1) {
-        if (!lacks(row)) continue;
-        let stop = row + 1;
-        while (stop < last && stop - row < AT_ONCE && lacks(stop)) stop += 1;
-        return { row, count: stop - row, column };
+      if (store.column(column)?.look !== "binary") continue;
+      for (const old of sides) {
+        /** @param {number} row */
+        const lacks = (row) => {
+          const value = store.cell(row, column);
+          return (old ? value?.old : value)?.picture && !bitmaps.has(keyOf(row, column, old));
+        };
+        for (let row = first; row < last; row += 1) {
+          if (!lacks(row)) continue;
+          let stop = row + 1;
+          while (stop < last && stop - row < AT_ONCE && lacks(stop)) stop += 1;
+          return { row, count: stop - row, column, ...(old ? { old } : {}) };
+        }
       }
     }
     return null;
   }
 
   /** @param {Lnb.Answer} answer @param {Run} run @param {Lnb.Args | null} placeThen */
-  async function arrived({ result, buffers }, { row, count, column }, placeThen) {
+  async function arrived({ result, buffers }, { row, count, column, old }, placeThen) {
+    const pixels = (height() - MARGIN) * SHARP;
     /** @type {(ImageBitmap | null)[]} */
     const pictures = await Promise.all(
       result.thumbs.map((/** @type {About} */ about, /** @type {number} */ index) =>
-        small(about, buffers[index]),
+        // One that cannot be decoded has no picture.
+        smallPicture(buffers[index], about, 1.6 * pixels, pixels).catch(() => null),
       ),
     );
     if (placeThen !== place) return pictures.forEach((bitmap) => bitmap?.close());
     for (let index = row; index < row + count; index += 1)
-      if (!bitmaps.has(`${index}:${column}`)) keep(`${index}:${column}`, null);
+      if (!bitmaps.has(keyOf(index, column, old))) keep(keyOf(index, column, old), null);
     result.thumbs.forEach((/** @type {About} */ about, /** @type {number} */ index) =>
-      keep(`${about.at}:${column}`, pictures[index]),
+      keep(keyOf(about.at, column, old), pictures[index]),
     );
     underWay = "";
     return changed();
   }
 
   return {
-    toggle,
+    forget,
     /** @param {Lnb.Args | null} next */
     reset(next) {
       place = next;
-      underWay = "";
-      toggle.hidden = true;
       forget();
     },
     /**
@@ -120,52 +121,50 @@ export function thumbnails(ctx, store, changed, refill) {
     want(first, last, columns) {
       sight = { first, last };
       if (ctx.kernel.state !== "live") return;
-      if (columns.some((column) => store.column(column)?.pictures)) toggle.hidden = false;
-      const missingRun = shown && !toggle.hidden ? missing(first, last, columns) : null;
+      const missingRun = missing(first, last, columns);
       const key = JSON.stringify(missingRun);
       if (!missingRun || key === underWay) return;
       underWay = key;
       const placeThen = place;
       request(
-        "rows.thumbs",
+        type,
         { ...place, ...missingRun },
         (answer) => arrived(answer, missingRun, placeThen),
         () => {
           if (placeThen !== place) return; // of rows that are not shown any more
-          for (let index = 0; index < missingRun.count; index += 1)
-            keep(`${missingRun.row + index}:${missingRun.column}`, null);
+          const { row, count, column, old } = missingRun;
+          for (let index = row; index < row + count; index += 1)
+            keep(keyOf(index, column, old), null);
           underWay = "";
           changed(); // the next ones are asked for
         },
       );
     },
     /**
+     * The picture of a value, or the grey place for it; null where there is none.
+     * @param {Lnb.Cell | null | undefined} value @param {number} row @param {number} column
+     * @param {boolean} [old]
+     */
+    pictureOf(value, row, column, old = false) {
+      const bitmap = value?.picture ? bitmaps.get(keyOf(row, column, old)) : null;
+      if (!value || bitmap === null || (!bitmap && ctx.kernel.state === "static")) return null;
+      const name = { class: "lnb-thumb", role: "img", "aria-label": labelOf(value) };
+      if (!bitmap) return h("i", name);
+      return canvasOf(bitmap, { ...name, "aria-hidden": null });
+    },
+    /**
      * Put a value in a cell, with its picture where there is one.
      * @param {Lnb.Recycled} cell @param {Lnb.Cell | undefined} value
      * @param {Lnb.Column | undefined} column @param {number} row @param {number} index
+     * @returns {{filled: boolean, look: string, hint?: string}}
      */
     fill(cell, value, column, row, index) {
-      const picture = shown && value?.picture ? bitmaps.get(`${row}:${index}`) : null;
-      if (!picture) {
-        const words = fillCell(cell, value, column);
-        // While a picture is on its way, the cell is filled again.
-        return { ...words, filled: words.filled && picture === null };
-      }
-      const canvas = canvasOf(picture, { class: "lnb-thumb" });
-      canvas.style.width = `${picture.width / SHARP}px`;
-      cell.replaceChildren(
-        h("i", { class: "lnb-thumb-place" }, canvas),
-        h("span", {}, (value?.text ?? "").split(" · ").slice(0, 2).join(" · ")),
-      );
-      return { filled: true, look: "lnb-look-binary lnb-look-picture" };
+      const picture = this.pictureOf(value, row, index);
+      if (!value || !picture) return fillCell(cell, value, column);
+      cell.replaceChildren(picture);
+      // While a picture is on its way, the cell is filled again.
+      const filled = picture.localName === "canvas";
+      return { filled, look: "lnb-look-binary lnb-look-picture", hint: labelOf(value) };
     },
   };
-}
-
-/**
- * A picture made small, null when it cannot be decoded.
- * @param {About} about @param {Lnb.Buffer} buffer
- */
-function small(about, buffer) {
-  return smallPicture(buffer, about, WIDTH * SHARP, HEIGHT * SHARP).catch(() => null);
 }

@@ -22,7 +22,8 @@ rows.cross   columns, conditions (beside)      profiles of a sample: see models.
 rows.exact   column, conditions (long work)    profile of every row: see models.column_profile
 rows.range   column, low, high, closed, ms     where: the condition, see models.filter_conditions
              column, odd, place                where: the condition of values beside the bars
-rows.value   row, column                       where: the condition that picks this value
+rows.value   row, column, without              where: the condition that picks this value, or all
+                                               others and nulls
 rows.row     row                               nodes: see models.row_detail
 rows.media   row, column, offset               what the value is, size, + a piece of its bytes
 rows.thumbs  row, count, column                thumbs: {at, mime, width, height}, + their bytes
@@ -32,7 +33,7 @@ rows.export  what, name, order, ranges, a      path, rows, bytes, code: see mode
 ============ ================================= =================================================
 
 ``order`` is a list of ``{column, ascending}``, ``near`` ``{like, k, metric}``, ``choice`` names
-columns in ``{pinned, shown, hidden}``, ``search`` ``{text, columns, any}`` (see
+columns in ``{pinned, shown, hidden, order}``, ``search`` ``{text, columns, any}`` (see
 ``models.full_text_search``), ``within`` ``{rows, label}`` rows that a view chose, by the
 key that ``RowOrderCache.keep_rows`` gave. ``keep`` is the key of an order that is still right.
 ``conditions`` is a list of ``[column or null, condition]``, which together are the filter.
@@ -52,7 +53,11 @@ from lance_nb.explorer import cells, media, text
 from lance_nb.explorer import version_refs as refs
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.picture_view import View
-from lance_nb.explorer.rows.column_choice import column_choice_of, listed_columns
+from lance_nb.explorer.rows.column_choice import (
+    USUAL_COLUMNS,
+    column_choice_of,
+    listed_columns,
+)
 from lance_nb.explorer.rows.column_profile import MAX_COLUMNS, column_profiles, exact_profile
 from lance_nb.explorer.rows.cross_filter import (
     MAX_CONDITIONS,
@@ -65,6 +70,7 @@ from lance_nb.explorer.rows.filter_conditions import (
     column_sql,
     nested_fields,
     odd_condition,
+    other_values_condition,
     path_sql,
     range_condition,
     stored_time,
@@ -129,7 +135,8 @@ class RowHandlers(RequestHandlers):
             result = grid_rows(source, request, progress)
             row_orders, query = self.session.row_orders, result.query
             key = None if query.order is None else row_orders.keep(place, query.order)
-            shown = None if query.columns is None else row_orders.keep_columns(query.columns)
+            columns = query.columns or USUAL_COLUMNS
+            shown = None if columns == USUAL_COLUMNS else row_orders.keep_columns(columns)
             return Answer(result.to_json() | {"arranged": key, "shown": shown})
 
         return Job(work)
@@ -243,7 +250,8 @@ class RowHandlers(RequestHandlers):
     def on_names(self, args: Mapping[str, Any]) -> Answer:
         """List the columns that the grid can show, with their groups."""
         source = self.source(args)
-        return Answer(listed_columns(source.schema, self.session.query(args).known_names(source)))
+        names = self.session.query(args).ordered_names(source)
+        return Answer(listed_columns(source.schema, names))
 
     def on_profile(self, args: Mapping[str, Any]) -> Job:
         """Profile the columns in sight from a sample, beside what a person does meanwhile."""
@@ -330,8 +338,9 @@ class RowHandlers(RequestHandlers):
         )
 
     def on_value(self, args: Mapping[str, Any]) -> Answer:
-        """Write the condition that picks the value of a cell."""
-        where = value_condition(*self._cell(args))
+        """Write the condition that picks the value of a cell, or all others."""
+        condition = other_values_condition if args.get("without") is True else value_condition
+        where = condition(*self._cell(args))
         if not where:
             raise NotSupportedError("a value of this type or length cannot be used in a condition")
         return Answer({"where": where})
@@ -370,17 +379,9 @@ class RowHandlers(RequestHandlers):
         column = cells.plain(self.session.query(args).rows(source, [name], row, rows).column(0))
         if not cells.is_binary(column.type):
             raise NotSupportedError(f"values of {name!r} are not binary")
-        thumbnails = media.thumbnails(column)
-        about = [
-            {
-                "at": row + thumbnail.row,
-                "mime": thumbnail.media.mime,
-                "width": thumbnail.media.width,
-                "height": thumbnail.media.height,
-            }
-            for thumbnail in thumbnails
-        ]
-        return Answer({"thumbs": about}, tuple(thumbnail.data for thumbnail in thumbnails))
+        images = media.thumbnails(column)
+        about = [image.to_json(row) for image in images]
+        return Answer({"thumbs": about}, tuple(image.data for image in images))
 
     def on_text(self, args: Mapping[str, Any]) -> Answer:
         """Write rows for the clipboard."""

@@ -4,7 +4,7 @@ Layout of ``card_json``::
 
     {id, verb, title, on, branch, read_version, state, message, code, where: {name, reason, ..},
      lines: [text], has_rows, facts: [{label, value}], fragments: [{id, change, before, after}],
-     num_fragments, samples: [{label, sign, columns, rows, cut, signs?}], meetings: [...],
+     num_fragments, samples: [{label, sign, columns, rows, images, cut, signs?}], meetings: [...],
      edits, conflicts,
      checking, expectations, problem, outcome, review}
 
@@ -21,9 +21,9 @@ changed since. Code is ``{python, magic}``.
 values}], deleted: [row], hidden}``, with texts, null for a null. ``conflicts`` is what
 refs/conflict_table.js takes for a plan, null without any.
 
-Limits: ``MAX_EDITS`` edits are listed. ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns of a sample,
-``MAX_FRAGMENTS`` fragments, ``MAX_MEETINGS`` meetings, ``MAX_BROKEN`` broken expectations. A verb
-that ``%lance`` lacks has the line that shows what is staged.
+Limits: ``MAX_EDITS`` edits are listed. ``MAX_ROWS`` rows, ``MAX_COLUMNS`` columns and images of
+``IMAGE_BYTES`` of a sample, ``MAX_FRAGMENTS`` fragments, ``MAX_MEETINGS`` meetings, ``MAX_BROKEN``
+broken expectations. A verb that ``%lance`` lacks has the line that shows what is staged.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from lance_nb.explorer import cells, text
 from lance_nb.explorer.checks.version_checks import gate_code, outcome_json, sample_json
 from lance_nb.explorer.editing.cell_draft import CellDraft, draft_title
 from lance_nb.explorer.error_card import error_card
+from lance_nb.explorer.media import images_json
 from lance_nb.explorer.schema_tree import type_label
 from lance_nb.explorer.stage.act_review import ActReview
 from lance_nb.explorer.stage.actions import index_settings
@@ -76,6 +77,7 @@ MAX_MEETINGS = 20
 MAX_BROKEN = 5
 MAX_EDITS = 100
 CELL_CHARS = 60
+IMAGE_BYTES = 64_000  # of a sample: many cards travel together
 _VERDICTS = {
     "compatible": "is compatible with this card",
     "rebasable": "this card is rebased onto it automatically",
@@ -458,6 +460,7 @@ def _sample(
             for name in shown
         ],
         "rows": [list(row) for row in zip(*columns, strict=True)],
+        "images": images_json([rows[name] for name in shown], IMAGE_BYTES),
         "cut": len(names) - len(shown),
     }
 

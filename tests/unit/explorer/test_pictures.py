@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import struct
 import zlib
 from pathlib import Path
@@ -171,7 +172,7 @@ def test_changes_are_drawn_with_the_ends_and_the_level_on_screen(changed: Any) -
 def test_old_and_new_values_stand_above_each_other(changed: Any) -> None:
     said = words(DiffView(changed.diff(1, 2)).to_svg())
     assert "~" in said
-    assert "5 1.25 101.25 bird fox" in said
+    assert "5 bird fox 1.25 101.25" in said
 
 
 def test_what_is_staged_is_drawn_card_by_card(tmp_path: Path) -> None:
@@ -204,17 +205,18 @@ def test_whatever_the_browser_says_there_is_a_picture(worn: Any, on_screen: Any)
     words(explorer.to_svg())
 
 
+def png(shade: int) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        check = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
+
+    head = struct.pack(">IIBBBBB", 4, 4, 8, 0, 0, 0, 0)
+    pixels = zlib.compress((b"\0" + bytes([shade]) * 4) * 4)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(
+        b"IEND", b"")  # fmt: skip
+
+
 def test_thumbnails_vectors_and_profiles_are_drawn(tmp_path: Path) -> None:
-    def png(shade: int) -> bytes:
-        def chunk(kind: bytes, data: bytes) -> bytes:
-            check = zlib.crc32(kind + data)
-            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
-
-        head = struct.pack(">IIBBBBB", 4, 4, 8, 0, 0, 0, 0)
-        pixels = zlib.compress((b"\0" + bytes([shade]) * 4) * 4)
-        return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(
-            b"IEND", b"")  # fmt: skip
-
     columns: dict[str, Any] = {f"c{at}": range(30) for at in range(12)}
     columns["photo"] = [png(at) for at in range(30)]
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(range(240), pa.float32()), 8)
@@ -227,6 +229,35 @@ def test_thumbnails_vectors_and_profiles_are_drawn(tmp_path: Path) -> None:
     said = " ".join(one.text or "" for one in root.iter())
     assert "photo" in said
     assert "column c0 from 0 to 29: 30 distinct" in said
+
+
+def test_pictures_that_changed_are_drawn_before_and_after(tmp_path: Path) -> None:
+    table = pa.table({"id": range(5), "photo": [png(at) for at in range(5)], "n": range(5)})
+    dataset = lance_nb.write_dataset(table, tmp_path / "p.lance", enable_stable_row_ids=True)
+    changed = table.slice(2, 1).set_column(1, "photo", pa.array([png(99)]))
+    dataset.merge_insert("id").when_matched_update_all().execute(changed)
+    dataset.delete("id = 4")
+    explorer = Explorer(lance_nb.dataset(dataset.uri))
+    ask(explorer, "shown", tab="changes", changes={"a": {"branch": None, "version": 1}})
+    root = check_picture(explorer.to_svg())
+    images = [one for one in root.iter() if one.tag.endswith("image")]
+    sources = [next(v for k, v in one.attrib.items() if k.endswith("href")) for one in images]
+    encoded = [base64.b64encode(png(shade)).decode() for shade in (2, 99, 4)]
+    assert [source.rpartition(",")[2] for source in sources] == encoded
+    assert sources[0] != sources[1]
+    left, right = (float(one.attrib["x"]) for one in images[:2])
+    assert 44 < right - left < 60
+    said = " ".join(one.text or "" for one in root.iter())
+    assert "photo PNG 4 × 4" in said
+
+
+def test_numbers_are_short_in_a_picture(tmp_path: Path) -> None:
+    table = pa.table({"a": [0.123456789, 123456.789012], "n": [123456789, 1]})
+    said = texts_of(Explorer(lance_nb.write_dataset(table, tmp_path / "n.lance")).to_svg())
+    assert "0.1235" in said
+    assert "123457" in said
+    assert "0.12345678" not in said
+    assert "123456789" in said  # integers are whole
 
 
 def test_a_remote_dataset_has_what_was_sent_and_nothing_more(

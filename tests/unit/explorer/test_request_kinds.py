@@ -19,7 +19,7 @@ LISTS = {
     name: set(re.findall(r'"([^"]+)"', names))
     for name, names in re.findall(r"const (\w+) = \[([^\]]*)\];", SOURCE)
 }
-WIDGET_ONLY = {"ready", "cancel", "travel", "buffers", "views.send"}
+WIDGET_ONLY = {"ready", "cancel", "travel", "buffers", "views.send", "views.load"}
 
 
 @pytest.fixture(scope="module")

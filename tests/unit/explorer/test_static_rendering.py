@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import base64
 from html.parser import HTMLParser
 
 import pyarrow as pa
 import pytest
 
 from lance_nb.errors import CorruptFileError, DatasetNotFoundError
+from lance_nb.explorer.media import table_images
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.static_rendering import (
     StaticRendering,
     render_error,
     render_parts,
+    render_table,
 )
 from tests.support.fake_dataset import (
     hostile_dataset,
@@ -110,3 +113,15 @@ def test_an_empty_dataset_and_an_error_have_a_picture() -> None:
     error = render_error(DatasetNotFoundError("/no/where"))
     assert "No dataset found" in error.html
     assert "What to do" in error.text
+
+
+@pytest.mark.parametrize("payload", [*PAYLOADS[:6], '" onload="alert(1)'])
+def test_a_picture_stands_in_the_table_and_its_text_beside_it(payload: str) -> None:
+    gif = b"GIF89a" + bytes([2, 0, 2, 0]) + payload.encode()
+    images = table_images([pa.array([1]), pa.array([gif])])
+    picture = render_table("Rows", (), (("id", "photo"), [("1", payload)]), images=images)
+    elements = Elements(picture.html)
+    assert set(elements.tags) - OURS == {"img"}
+    attributes = dict(elements.attributes)
+    assert attributes["src"] == f"data:image/gif;base64,{base64.b64encode(gif).decode()}"
+    assert set(attributes) - {"open", "style"} == {"src", "alt", "title", "height"}

@@ -66,9 +66,9 @@ def test_changed_rows_come_first_with_old_values_of_changed_cells(dataset: Any) 
     found = changed_rows(dataset.diff(1))
     sidecar = found.to_json()
     assert sidecar["kinds"] == "~~" + "+" * 20 + "-" * 3
-    assert sidecar["marks"] == [[1, 0, "11"], [2, 1, "11"]]
+    assert sidecar["marks"] == [[2, 0, "11"], [1, 1, "11"]]
     assert [column[:2] for column in page_texts(found.page.page)] == [
-        ["5", "45"], ["101.25", "111.25"], ["fox", "fox"], ["2", "22"],
+        ["5", "45"], ["fox", "fox"], ["101.25", "111.25"], ["2", "22"],
     ]  # fmt: skip
     assert page_texts(found.page.old) == [["1.25", "11.25"], ["bird", "cat"]]
     assert sidecar["found"] == {
@@ -79,7 +79,7 @@ def test_changed_rows_come_first_with_old_values_of_changed_cells(dataset: Any) 
 
 def test_windows_of_rows_and_columns_fit_together(dataset: Any) -> None:
     diff = dataset.diff(1)
-    part = changed_rows(diff, Window(offset=1, limit=2, first_column=2, num_columns=1))
+    part = changed_rows(diff, Window(offset=1, limit=2, first_column=1, num_columns=1))
     sidecar = part.to_json()
     assert (sidecar["kinds"], sidecar["marks"]) == ("~+", [[0, 0, "1"]])
     assert page_texts(part.page.page) == [["fox", "cat"]]
@@ -100,8 +100,8 @@ def test_one_row_is_reported_in_full_with_its_place(dataset: Any) -> None:
     diff = dataset.diff(1)
     row = changed_row(diff, KINDS, 1)
     assert (row["kind"], row["label"], row["row_id"]) == ("~", "main:7", "45")
-    assert [node["text"] for node in row["nodes"]] == ["45", "111.25", "fox", "22"]
-    assert {at: node["text"] for at, node in row["old"].items()} == {"1": "11.25", "2": "cat"}
+    assert [node["text"] for node in row["nodes"]] == ["45", "fox", "111.25", "22"]
+    assert {at: node["text"] for at, node in row["old"].items()} == {"2": "11.25", "1": "cat"}
     assert dataset.take([row["position"]]).column("id").to_pylist() == [45]
     gone = changed_row(diff, ("removed",), 2)
     assert (gone["kind"], gone["label"], gone["position"]) == ("-", "main:1", 2)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lance_nb
@@ -127,3 +128,34 @@ def test_what_cannot_be_compared_is_refused(dataset: Any) -> None:
         DiffView(other, dataset)
     found, _ = ask(Session(small_dataset()), "counts", b={"branch": None, "version": 4})
     assert "cannot be compared" in found["message"]
+
+
+def test_pictures_of_a_change_come_as_they_are_and_as_they_were() -> None:
+    uri = "memory://changes/pictures.lance"
+    old, new = (b"GIF89a" + bytes([size, 0, size, 0]) + bytes(20) for size in (2, 9))
+    table = pa.table({"note": ["a", "b", "c"], "photo": [old, old, None], "id": [1, 2, 3]})
+    dataset = lance_nb.write_dataset(table, uri, enable_stable_row_ids=True)
+    dataset.merge_insert("id").when_matched_update_all().execute(
+        table.slice(1, 1).set_column(1, "photo", pa.array([new], pa.binary()))
+    )
+    session = Session(lance_nb.dataset(uri))
+    ends: dict[str, Any] = {"b": {"branch": None, "version": 2}}
+    page, _ = ask(session, "rows", **ends, **WINDOW)
+    # The key, the picture, then the others: as in the grid of rows.
+    assert [column["name"] for column in page["page"]["columns"]] == ["id", "photo", "note"]
+    assert (page["page"]["columns"][1]["pictures"], page["old"]["columns"][0]["pictures"]) == (
+        "1",
+        "1",
+    )
+    for is_old, image in ((False, new), (True, old)):
+        found, buffers = ask(session, "thumbs", **ends, row=0, count=12, column=1, old=is_old)
+        assert [(thumb["at"], thumb["width"]) for thumb in found["thumbs"]] == [(0, image[6])]
+        assert buffers == [image]
+    assert ask(session, "thumbs", **ends, row=0, count=1, column=2)[0] == {"thumbs": []}
+    assert ask(session, "thumbs", **ends, row=5, count=1, column=1, old=True)[0] == {"thumbs": []}
+    assert "column 3" in ask(session, "thumbs", **ends, row=0, count=1, column=3)[0]["message"]
+    assert "count" in ask(session, "thumbs", **ends, row=0, count=13, column=1)[0]["message"]
+    row, _ = ask(session, "row", **ends, row=0)
+    assert row["columns"] == [0, 1, 2]
+    assert row["nodes"][1]["text"] == "GIF 9 × 9 · 30 B"
+    assert row["old"]["1"]["text"] == "GIF 2 × 2 · 30 B"

@@ -13,6 +13,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.explorer.checks import widget as expectations
+from lance_nb.explorer.checks.version_checks import sample_json
 from lance_nb.explorer.checks.widget import CheckHandlers, ExpectationsPanel
 from lance_nb.explorer.log.operations_log import operations_log_of
 from lance_nb.explorer.messages import begin, finish, handle
@@ -175,6 +176,7 @@ def test_the_first_bad_version_and_its_rows(ask: Ask) -> None:
     assert found["sample"] == {
         "columns": [{"name": "score", "type": "float64"}, {"name": "id", "type": "int64"}],
         "rows": [["1.5", "6"], ["1.5", "7"]],
+        "images": [],
         "cut": 0,
     }
     assert found["code"]["python"] == "ds.expectations.bisect('range', bad=6)"
@@ -322,3 +324,12 @@ def test_the_panel_has_a_picture(dataset: LanceDataset) -> None:
     assert "range" in picture.text
     assert "the gate is open" in picture.text
     assert "score &lt;= 1" in picture.html
+
+
+def test_pictures_of_rows_that_fail_come_with_their_texts() -> None:
+    picture = b"GIF89a" + bytes([2, 0, 2, 0]) + bytes(20)
+    table = pa.table({"id": [1, 2], "photo": [None, picture]})
+    sample = sample_json(table, 2)
+    assert sample["rows"] == [["1", None], ["2", "GIF 2 × 2 · 30 B"]]
+    [image] = sample["images"]
+    assert (image["row"], image["column"], image["mime"]) == (1, 1, "image/gif")

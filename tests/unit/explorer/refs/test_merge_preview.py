@@ -234,3 +234,24 @@ def test_the_message_says_what_is_done(dataset: Any) -> None:
     dataset.create_branch("other").delete("id = 77")
     assert dataset.revert(2, dry_run=True, on_conflict="theirs").message == "Revert main:2"
     assert dataset.cherry_pick(("other", 5), dry_run=True).message == "Cherry-pick other:5"
+
+
+def test_pictures_in_conflict_come_with_their_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, ours, theirs = (b"GIF89a" + bytes([size, 0, 1, 0]) + bytes(20) for size in (1, 2, 3))
+    table = pa.table({"id": [1, 2], "photo": [base, base]})
+    dataset = lance_nb.write_dataset(table, tmp_path / "p.lance", enable_stable_row_ids=True)
+    dev = dataset.create_branch("dev")
+    for ds, value in ((dataset, ours), (dev, theirs)):
+        second = ds.to_table(columns=["_rowid"])["_rowid"][1].as_py()
+        ds.stage().edit({second: {"photo": value}}).commit()
+    plan = lance_nb.dataset(dataset.uri).branches.plan_merge("dev", resolve=["theirs"])
+    [line] = [line for line in cell_lines(plan.cells, 0, 9) if line["column"] == "photo"]
+    sides = {name: line[name]["image"]["width"] for name in ("base", "ours", "theirs")}
+    assert sides == {"base": 1, "ours": 2, "theirs": 3}
+    assert line["ours"]["text"] == "GIF 2 × 1 · 30 B"
+    json.dumps(line)
+    monkeypatch.setattr(previews, "INLINE_BYTES", 2 * len(line["base"]["image"]["data"]))
+    [cut] = cell_lines(plan.cells, 0, 9)
+    assert ["image" in cut[name] for name in ("base", "ours", "theirs")] == [True, True, False]

@@ -8,6 +8,8 @@ import pytest
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.rows import column_choice
 from lance_nb.explorer.rows.column_choice import (
+    STORED,
+    USUAL_COLUMNS,
     ColumnChoice,
     column_choice_of,
     column_groups,
@@ -17,10 +19,76 @@ from lance_nb.explorer.rows.column_choice import (
 
 def test_pinned_columns_come_first_and_hidden_ones_not_at_all() -> None:
     known = ["a", "b", "c", "d"]
-    assert ColumnChoice(("c", "gone", "a"), None, frozenset("b")).names(known) == ["c", "a", "d"]
-    assert ColumnChoice(("c",), frozenset(("d", "gone"))).names(known) == ["c", "d"]
-    assert ColumnChoice(hidden=frozenset("c")).names([*known, "new"]) == ["a", "b", "d", "new"]
-    assert ColumnChoice(shown=frozenset("c")).names([*known, "new"]) == ["c"]
+    schema = pa.schema([(name, pa.int8()) for name in known])
+
+    def names(choice: ColumnChoice, *more: str) -> list[str]:
+        return choice.names([*known, *more], schema)
+
+    assert names(ColumnChoice(("c", "gone", "a"), None, frozenset("b"))) == ["c", "a", "d"]
+    assert names(ColumnChoice(("c",), frozenset(("d", "gone")))) == ["c", "d"]
+    assert names(ColumnChoice(hidden=frozenset("c")), "new") == ["a", "b", "d", "new"]
+    assert names(ColumnChoice(shown=frozenset("c")), "new") == ["c"]
+
+
+VECTOR = pa.list_(pa.float32(), 8)
+PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
+MIXED = pa.schema([
+    ("created", pa.timestamp("us")),
+    ("embedding", VECTOR),
+    ("meta", pa.struct([("a", pa.int8())])),
+    ("score", pa.float64()),
+    ("bestLabel", pa.dictionary(pa.int32(), pa.string())),
+    ("raw", pa.binary()),
+    ("caption", pa.string()),
+    ("image_path", pa.string()),
+    ("caption_length", pa.int32()),
+    ("sample_id", pa.int64()),
+    ("id", pa.int64()),
+    ("thumbPNG", pa.large_binary()),
+    ("text_embedding", VECTOR),
+    pa.field("clip", pa.large_binary(), metadata={"lance-encoding:blob": "true"}),
+])  # fmt: skip
+
+
+def test_columns_stand_as_a_person_looks_for_them() -> None:
+    usual = ColumnChoice()
+    assert usual.pinned_of(MIXED.names, MIXED) == ["id"]
+    assert usual.names(MIXED.names, MIXED) == [
+        "id", "thumbPNG", "clip", "caption", "bestLabel", "score", "embedding", "text_embedding",
+        "created", "raw", "image_path", "caption_length", "sample_id", "meta",
+    ]  # fmt: skip
+    assert ColumnChoice((), order=STORED).names(MIXED.names, MIXED) == MIXED.names
+    own = ColumnChoice((), order=("meta", "gone", "score"))
+    assert own.names(["id", "score", "meta", "_rowid"], MIXED) == ["meta", "score", "id", "_rowid"]
+    hidden = ColumnChoice(hidden=frozenset(("id",)))
+    assert (hidden.pinned_of(MIXED.names, MIXED), "id" in hidden.names(MIXED.names, MIXED)) == (
+        [],
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "keys"),
+    [
+        ([("photoId", pa.int64()), ("x", pa.int8())], ["photoId"]),
+        ([("x", pa.int8()), ("photo_id", pa.int64())], []),  # no first column, no key by itself
+        ([("id", pa.float64()), ("uuid", pa.binary(16))], ["uuid"]),
+        ([("valid", pa.int8())], []),
+        ([pa.field("a", pa.int8(), metadata=PRIMARY_KEY), ("id", pa.int8())], ["a"]),
+        ([("id", pa.int8()), ("key", pa.int8())], ["id"]),
+    ],
+)
+def test_the_key_is_told_by_the_schema_or_a_name(fields: list[pa.Field], keys: list[str]) -> None:
+    schema = pa.schema(fields)
+    assert ColumnChoice().pinned_of(schema.names, schema) == keys
+
+
+def test_two_thousand_columns_are_ordered_at_once() -> None:
+    names = [f"feature_{number}" for number in range(2_000)] + ["image"]
+    schema = pa.schema([(name, pa.binary()) for name in names])
+    started = time.process_time()
+    assert ColumnChoice().names(names, schema)[:2] == ["image", "feature_0"]
+    assert time.process_time() - started < 1
 
 
 def test_columns_are_grouped_by_a_number_or_by_a_prefix() -> None:
@@ -64,7 +132,13 @@ def test_long_names_are_grouped_in_bounded_time() -> None:
 
 
 def test_a_choice_is_bounded() -> None:
-    assert column_choice_of({}) is None
+    assert column_choice_of({}) == USUAL_COLUMNS == column_choice_of({"choice": {}})
+    own = column_choice_of({"choice": {"order": ["b", "a", "b"], "pinned": []}})
+    assert own == ColumnChoice((), order=("b", "a"))
+    with pytest.raises(InvalidInputError, match="order must be"):
+        column_choice_of({"choice": {"order": "odd"}})
+    with pytest.raises(InvalidInputError, match="may name at most"):
+        column_choice_of({"choice": {"order": ["x"] * 20_001}})
     with pytest.raises(InvalidInputError, match="may name at most"):
         column_choice_of({"choice": {"hidden": ["x" * 150_001]}})
     with pytest.raises(InvalidInputError, match="may name at most"):

@@ -103,9 +103,10 @@ def test_rows_that_pass_are_profiled_in_the_bars_of_all_rows(tmp_path: Path) -> 
     look = {"filter": "x >= 10 AND label = 'a'", "arranged": "p7"}
     found = ask(session, "rows.cross", columns=[0, 1], conditions=where, **look)
     assert (found["sampled"], found["passing"], found["num_rows"]) == (100, 45, 100)
-    assert [one["edges"] for one in found["profiles"]] == [[0.0, 99.0], None]
-    assert found["profiles"][1]["counts"] == [45, 45]
-    exact = ask(session, "rows.exact", column=0, conditions=where, **look)["profile"]
+    # The label stands before the number.
+    assert [one["edges"] for one in found["profiles"]] == [None, [0.0, 99.0]]
+    assert found["profiles"][0]["counts"] == [45, 45]
+    exact = ask(session, "rows.exact", column=1, conditions=where, **look)["profile"]
     assert (exact["sampled"], sum(exact["counts"]), exact["edges"]) == (45, 45, [0.0, 99.0])
     for wrong in ("x", [["x"]], [[None, "x"]] * 65):
         assert "condition" in ask(session, "rows.cross", columns=[], conditions=wrong)["message"]
@@ -131,7 +132,7 @@ def test_fields_within_structs_are_found_as_a_filter_names_them() -> None:
     session = Session(one_table(pa.table({"id": [1], "who": people, "name": ["b"]})))
     found = ask(session, "rows.columns", text="who.")["columns"]
     assert [one["sql"] for one in found] == ["who.name", "who.home", "who.home.`zip code`"]
-    assert {one["at"] for one in found} == {1}
+    assert {one["at"] for one in found} == {2}
     assert [one["type"] for one in found][2] == "int64"
     named = ask(session, "rows.columns", text="name")["columns"]
     assert [one["sql"] for one in named] == ["name", "who.name"]
@@ -161,15 +162,15 @@ def test_rows_are_ordered_read_selected_and_copied_in_that_order() -> None:
     assert ask(session, "rows", **window, **look)["num_rows"] == 10
     assert ask(session, "cell", row=0, column=0, **look)["text"] == "59"
     assert ask(session, "rows.row", row=1, **look)["nodes"][0]["text"] == "58"
-    ask(session, "select", ranges=[[0, 2]], columns=[0, 1], **look)
+    ask(session, "select", ranges=[[0, 2]], columns=[0, 2], **look)
     assert session.selection().to_pydict() == {"id": [59, 58], "label": ["<b>", "dog"]}
     copied = ask(session, "rows.text", ranges=[[0, 1], [3, 4]], columns=[0], **look)
     assert copied == {"text": "id\n59\n56", "rows": 2, "wanted": 2}
-    table = ask(session, "rows.text", form="markdown", ranges=[[0, 1]], columns=[0, 1], **look)
+    table = ask(session, "rows.text", form="markdown", ranges=[[0, 1]], columns=[0, 2], **look)
     assert table["text"] == "| id | label |\n| --- | --- |\n| 59 | \\<b\\> |"
     assert "form must be" in ask(session, "rows.text", form="x", ranges=[], **look)["message"]
     profiles = ask(session, "rows.profile", first=0, count=3, num_rows=60, **look)["profiles"]
-    assert [one["column"] for one in profiles] == [0, 1]
+    assert [one["column"] for one in profiles] == [0, 2]
     assert "sort the rows again" in ask(session, "rows", **window, arranged="o77")["message"]
 
 
@@ -188,7 +189,7 @@ def test_chosen_columns_are_those_of_every_request() -> None:
     assert session.selection().to_pydict() == {"id": [58], "label": ["dog"]}
     # Other columns of the same rows: the order is not made again.
     again = ask(session, "rows.look", choice=None, order=order, keep=seen["arranged"])
-    assert (again["num_columns"], again["pinned"], again["shown"]) == (5, 0, None)
+    assert (again["num_columns"], again["pinned"], again["shown"]) == (5, 1, None)
     assert ask(session, "cell", row=0, column=0, arranged=again["arranged"])["text"] == "58"
     assert "choose them again" in ask(session, "rows", **window, shown="c99")["message"]
 
@@ -199,7 +200,7 @@ def test_columns_that_are_hidden_are_found_and_listed() -> None:
     found = ask(session, "rows.columns", text="i", shown=shown)["columns"]
     assert [(one["raw"], one["at"]) for one in found] == [("id", 0), ("pic", None)]
     listed = ask(session, "rows.names", shown=shown)
-    assert [one["raw"] for one in listed["columns"]] == ["id", "label", "pic", "v", "when"]
+    assert [one["raw"] for one in listed["columns"]] == ["id", "pic", "label", "v", "when"]
     assert (listed["total"], listed["groups"]) == (5, [])
 
 
@@ -252,29 +253,35 @@ def test_conditions_are_written_from_brushes_and_values() -> None:
     assert ask(session, "rows.range", column=0, odd="null")["where"] == "id IS NULL"
     day = ask(session, "rows.range", column=4, low=86_400_000, high=None, ms=True)
     assert day["where"] == "when >= timestamp '1970-01-02 00:00:00'".replace("when", "`when`")
-    assert ask(session, "rows.value", row=2, column=1)["where"] == "label = '<b>'"
-    assert "condition" in ask(session, "rows.value", row=0, column=2)["message"]
+    assert ask(session, "rows.value", row=2, column=2)["where"] == "label = '<b>'"
+    others = ask(session, "rows.value", row=2, column=2, without=True)["where"]
+    assert others == "(NOT (label = '<b>') OR label IS NULL)"
+    assert session.dataset.count_rows(others) == 40
+    assert ask(session, "rows.value", row=1, column=1, without=True)["where"] == "pic IS NOT NULL"
+    assert "condition" in ask(session, "rows.value", row=0, column=1)["message"]
+    wrong = ask(session, "rows.value", row=0, column=1, without=True)["message"]
+    assert "condition" in wrong
     assert "number" in ask(session, "rows.range", column=0, low="x")["message"]
     assert "finite" in ask(session, "rows.range", column=0, low=float("inf"))["message"]
-    profile = ask(session, "rows.exact", column=1)["profile"]
+    profile = ask(session, "rows.exact", column=2)["profile"]
     assert (profile["exact"], profile["counts"]) == (True, [20, 20, 20])
 
 
 def test_bytes_are_distinguished_and_travel_only_when_they_are_shown() -> None:
     session = Session(stored())
     handlers = RowGrid.request_handlers(session)
-    args = {"branch": None, "version": session.dataset.version, "row": 0, "column": 2, "offset": 3}
+    args = {"branch": None, "version": session.dataset.version, "row": 0, "column": 1, "offset": 3}
     reply, buffers = handle({"id": "1", "type": "rows.media", "args": args}, handlers)
     assert (reply["result"]["mime"], buffers) == ("image/gif", [GIF[3:]])
-    assert ask(session, "rows.media", row=1, column=2, offset=0) == {"null": True}
-    assert "not binary" in ask(session, "rows.media", row=1, column=1, offset=0)["message"]
-    assert ask(session, "cell", row=0, column=2)["bytes"] is True
+    assert ask(session, "rows.media", row=1, column=1, offset=0) == {"null": True}
+    assert "not binary" in ask(session, "rows.media", row=1, column=2, offset=0)["message"]
+    assert ask(session, "cell", row=0, column=1)["bytes"] is True
     page = ask(session, "rows", offset=0, limit=2, first_column=0, num_columns=9)
-    assert page["columns"][2]["pictures"] == "10"
-    (small,) = ask(session, "rows.thumbs", row=0, count=2, column=2)["thumbs"]
+    assert page["columns"][1]["pictures"] == "10"
+    (small,) = ask(session, "rows.thumbs", row=0, count=2, column=1)["thumbs"]
     assert (small["at"], small["mime"]) == (0, "image/gif")
-    assert "not binary" in ask(session, "rows.thumbs", row=0, count=2, column=1)["message"]
-    assert "count" in ask(session, "rows.thumbs", row=0, count=99, column=2)["message"]
+    assert "not binary" in ask(session, "rows.thumbs", row=0, count=2, column=2)["message"]
+    assert "count" in ask(session, "rows.thumbs", row=0, count=99, column=1)["message"]
 
 
 def test_columns_are_found_with_the_name_that_a_filter_wants() -> None:
