@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +35,6 @@ _FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 THUMBNAIL_ROWS = 12
 THUMBNAIL_BYTES = 64_000
 THUMBNAIL_PIXELS = 4_000_000
-INLINE_BYTES = 300_000  # of the images in one table of JSON or HTML
 _MARK_BYTES = 32
 # Brands of ISO base media files: films and sounds, not the pictures HEIC and AVIF.
 _FILMS = frozenset(
@@ -180,29 +178,6 @@ def image_marks(column: pa.Array) -> str:
         for head in heads
     )
     return marks if "1" in marks else ""
-
-
-def table_images(
-    columns: Sequence[pa.Array], max_bytes: int | None = None
-) -> dict[tuple[int, int], Thumbnail]:
-    """Return the small images of a few rows by row and column, up to ``INLINE_BYTES`` in all."""
-    from lance_nb.explorer import cells
-
-    left, images = INLINE_BYTES if max_bytes is None else max_bytes, {}
-    for position, column in enumerate(map(cells.plain, columns)):
-        for image in thumbnails(column) if cells.is_binary(column.type) else ():
-            if len(image.data) <= left:
-                left -= len(image.data)
-                images[image.row, position] = image
-    return images
-
-
-def images_json(columns: Sequence[pa.Array], max_bytes: int | None = None) -> list[dict[str, Any]]:
-    """Return the images of a table in JSON: ``{row, column, mime, width, height, data}``."""
-    return [
-        image.to_json(0) | {"row": row, "column": column, "data": image.base64}
-        for (row, column), image in table_images(columns, max_bytes).items()
-    ]
 
 
 def thumbnails(column: pa.Array) -> list[Thumbnail]:

@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer import text
-from lance_nb.explorer.media import table_images
 from lance_nb.explorer.static_rendering import StaticRendering, render_table
+from lance_nb.explorer.table_images import table_images
 from lance_nb.format.python_values import rows_to_python, to_python
 from lance_nb.shown_text import visible, visible_json
 from lance_nb.value_classes import dataclass

@@ -73,10 +73,10 @@ def test_rows_and_cells_stand_tinted_with_old_and_new_values(
     assert "changes.counts" not in kinds_asked  # the numbers came with the place
     lines = rows_of(page, ROWS)
     expect(lines.first.locator(".lnb-grid-number")).to_have_text("~")
-    label = lines.first.locator(".lnb-look-changed").last
+    label = lines.first.locator(".lnb-look-changed").first
     expect(label.locator("del")).to_have_text("bird")
     expect(label.locator("ins")).to_have_text("fox")
-    expect(page.get_by_role("grid", name=ROWS).locator(".lnb-sheet-sub em").nth(1)).to_have_text(
+    expect(page.get_by_role("grid", name=ROWS).locator(".lnb-sheet-sub em").nth(2)).to_have_text(
         "~ 2"
     )
     expect(page.locator(".lnb-ch-badge")).to_have_text("✓ by stable row id")
@@ -176,7 +176,7 @@ def test_a_row_has_a_biography_and_a_place(
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(detail.locator(".lnb-cd-kind")).to_contain_text("changedmain:7 · row id 45")
-    expect(detail.locator(".lnb-cd-old").last).to_contain_text("cat")
+    expect(detail.locator(".lnb-cd-old").first).to_contain_text("cat")
     screenshot(page, "row")
     detail.get_by_role("button", name="Row history").click()
     steps = detail.locator(".lnb-bio-step")

@@ -5,7 +5,7 @@ Layouts::
     mark      [version, status, words]     status: "pass", "fail", "unknown", "unchecked"
     outcome   {name, statement, kind, status, detail, rows, filter}
     sample    {columns: [{name, type}], rows: [[text | null]], images, cut}: the first rows that
-              fail; images: see media.images_json
+              fail; images: see table_images
 
 ``words`` name the expectations that fail and how many rows, for a hover. "unknown": an expectation
 cannot be evaluated at the version. "unchecked": not evaluated yet, and evaluating it
@@ -30,8 +30,8 @@ from lance_nb.code_lines import PYTHON_ONLY, Python, can_be_listed, magic, offer
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.checks.result import CheckOutcome, CheckResult
 from lance_nb.explorer import cells, text
-from lance_nb.explorer.media import images_json
 from lance_nb.explorer.schema_tree import type_label
+from lance_nb.explorer.table_images import images_json
 from lance_nb.explorer.version_refs import place_word
 from lance_nb.format.expectations import Expectation
 

@@ -30,7 +30,8 @@ const READS = [
 const LONG_READS = [
   "biography.steps",
   "rows.look", "rows.hold", "rows.profile", "rows.cross", "rows.exact", "rows.recall",
-  "changes.rows", "changes.thumbs", "changes.row", "changes.summary", "changes.level", "changes.drift",
+  "changes.rows", "changes.thumbs", "changes.row", "changes.summary", "changes.level",
+  "changes.drift",
   "wall.groups", "wall.duplicates", "wall.doubts", "wall.changes",
   "map.place", "map.colour", "map.size", "map.compare",
   "storage.space",

@@ -41,10 +41,10 @@ import pyarrow as pa
 from lance_nb.code_lines import PYTHON_ONLY, can_be_listed, magic, offered
 from lance_nb.explorer import cells, text
 from lance_nb.explorer.json_fields import JsonFields
-from lance_nb.explorer.media import INLINE_BYTES, images_json
 from lance_nb.explorer.refs.ref_list import Place
 from lance_nb.explorer.refs.ref_preview import Code, opened
 from lance_nb.explorer.source import Source
+from lance_nb.explorer.table_images import INLINE_BYTES, images_json
 from lance_nb.explorer.version_refs import MAIN, place_word
 from lance_nb.merging.choices import row_text
 from lance_nb.merging.conflicts import ROWS, MergeConflict, pair_table
@@ -276,7 +276,7 @@ def _cell_line(cell: ConflictCell) -> Json:
 
 
 def _image(value: pa.Scalar) -> Json:
-    """Return ``{image}`` for a value that is a small image: see media.images_json."""
+    """Return ``{image}`` for a value that is a small image: see table_images."""
     if not value.is_valid or not cells.is_binary(value.type):
         return {}
     images = images_json([pa.array([value.as_py()], value.type)])

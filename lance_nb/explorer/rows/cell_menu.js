@@ -23,8 +23,8 @@ function groups({ ctx, grid, actions, chooser, edits, column, open, openRow }) {
   const { selection, lens } = ctx.rows;
   const { look } = column;
   const isPicked = ["text", "bool", "number", "plain"].includes(look);
-  const many = selection.rows > 1 ? `${selection.rows.toLocaleString("en-US")} rows` : "";
-  const copied = many || (edits.hasBlock ? "cells" : "value");
+  const rowsWords = selection.rows > 1 ? `${selection.rows.toLocaleString("en-US")} rows` : "";
+  const copied = rowsWords || (edits.hasBlock ? "cells" : "value");
   /** @param {string} form */
   const copyRows = (form) => () => {
     if (!selection.rows) selection.select(row);
@@ -48,9 +48,9 @@ function groups({ ctx, grid, actions, chooser, edits, column, open, openRow }) {
     ],
     [
       [`Copy ${copied}`, "Ctrl+C", () => (edits.hasBlock ? edits.copy() : actions.copy())],
-      [`Copy ${many || "row"} as text`, "", copyRows("text")],
-      [`Copy ${many || "row"} as Markdown`, "", copyRows("markdown")],
-      [`Copy ${many || "row"} as code`, "", copyRows("code")],
+      [`Copy ${rowsWords || "row"} as text`, "", copyRows("text")],
+      [`Copy ${rowsWords || "row"} as Markdown`, "", copyRows("markdown")],
+      [`Copy ${rowsWords || "row"} as code`, "", copyRows("code")],
     ],
     [
       [isPinned ? "Unpin column" : "Pin column", "p", () => chooser.pin()],
@@ -67,7 +67,7 @@ function groups({ ctx, grid, actions, chooser, edits, column, open, openRow }) {
         : /** @type {Entry[]} */ ([
             ["Edit", "F2", () => edits.open(row, index)],
             [
-              `Stage deletion of ${many || "this row"}`,
+              `Stage deletion of ${rowsWords || "this row"}`,
               "",
               edits.edits ? () => edits.stageDeletion(row) : null,
               "the explorer is read-only",

@@ -72,8 +72,8 @@ class ColumnChoice:
         """Return the columns shown of those that a version has, in the order of the grid."""
         pinned = self.pinned_of(column_names, schema)
         first = set(pinned)
-        others = self.ordered(column_names, schema)
-        return pinned + [name for name in others if name not in first and self._shows(name)]
+        ordered = self.ordered(column_names, schema)
+        return pinned + [name for name in ordered if name not in first and self._shows(name)]
 
     def ordered(self, column_names: Sequence[str], schema: pa.Schema) -> list[str]:
         """Return all columns in the order of the grid, those on the left not put first."""

@@ -48,9 +48,9 @@ export function withShown(choice, names, visible) {
  * @param {string[]} pinned the columns on the left
  */
 export function withPinned(choice, raw, pinned) {
-  const others = choice ?? everyColumn();
+  const chosen = choice ?? everyColumn();
   const next = pinned.includes(raw) ? pinned.filter((name) => name !== raw) : [...pinned, raw];
-  return { ...others, pinned: next };
+  return { ...chosen, pinned: next };
 }
 
 /**
@@ -65,10 +65,10 @@ export function withMoved(choice, names, pinned, [raw, target]) {
     remaining.splice(list.indexOf(target), 0, raw);
     return remaining;
   };
-  const others = choice ?? everyColumn();
+  const chosen = choice ?? everyColumn();
   if (pinned.includes(raw) !== pinned.includes(target)) return null;
-  if (pinned.includes(raw)) return { ...others, pinned: moved(pinned) };
-  return { ...others, order: moved(names) };
+  if (pinned.includes(raw)) return { ...chosen, pinned: moved(pinned) };
+  return { ...chosen, order: moved(names) };
 }
 
 /**
@@ -86,7 +86,8 @@ const simplest = (choice) => (same(choice, everyColumn()) ? null : choice);
 
 export class ColumnChooser {
   /**
-   * @type {{list: import("./column_list.js").ColumnList, of: Lnb.Place} | null} what is open, and the version of its columns
+   * What is open, and the version of its columns.
+   * @type {{list: import("./column_list.js").ColumnList, of: Lnb.Place} | null}
    */
   opened = null;
   /** Actions by the key that starts them. */

@@ -1,5 +1,5 @@
-// What opens from the grid: the menu of a cell, the list of columns, the form of an export. They are
-// loaded with the first that is opened.
+// What opens from the grid: the menu of a cell, the list of columns, the form of an export. They
+// are loaded with the first that is opened.
 
 import { cellMenu } from "./cell_menu.js";
 import { ColumnList } from "./column_list.js";

@@ -41,7 +41,6 @@ from lance_nb.explorer import cells, text
 from lance_nb.explorer.checks.version_checks import gate_code, outcome_json, sample_json
 from lance_nb.explorer.editing.cell_draft import CellDraft, draft_title
 from lance_nb.explorer.error_card import error_card
-from lance_nb.explorer.media import images_json
 from lance_nb.explorer.schema_tree import type_label
 from lance_nb.explorer.stage.act_review import ActReview
 from lance_nb.explorer.stage.actions import index_settings
@@ -56,6 +55,7 @@ from lance_nb.explorer.stage.edit_forms import (
     EditForm,
 )
 from lance_nb.explorer.stage.row_sources import STREAMED
+from lance_nb.explorer.table_images import images_json
 from lance_nb.format.expectations import ConfiguredExpectations
 from lance_nb.session import provenance
 from lance_nb.writing.editing import CellConflict

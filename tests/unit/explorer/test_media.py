@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-import base64
 import struct
 
 import pyarrow as pa
 import pytest
 
-from lance_nb.explorer import media
 from lance_nb.explorer.media import (
     MAX_BYTES,
     THUMBNAIL_BYTES,
     THUMBNAIL_PIXELS,
     image_marks,
-    images_json,
     media_of,
-    table_images,
     thumbnails,
 )
 from tests.support.explorer_samples import GIF, JPEG, PNG, VP8, VP8L, VP8X
@@ -118,17 +114,3 @@ def test_slices_and_views_are_read_in_place() -> None:
     assert image_marks(column.slice(1)) == "11"
     assert [one.row for one in thumbnails(column.slice(2))] == [0]
     assert image_marks(column.cast(pa.binary_view())) == "011"
-
-
-def test_pictures_of_a_table_are_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    hostile = b"<img src=x onerror=alert(1)>"
-    columns = [pa.array([1, 2, 3]), pa.array([png(4, 3), hostile, png(5, 5)])]
-    assert list(table_images(columns)) == [(0, 1), (2, 1)]
-    first, second = images_json(columns)
-    assert first == {
-        "row": 0, "column": 1, "at": 0, "mime": "image/png", "width": 4, "height": 3,
-        "data": base64.b64encode(png(4, 3)).decode(),
-    }  # fmt: skip
-    assert second["row"] == 2
-    monkeypatch.setattr(media, "INLINE_BYTES", len(png(4, 3)) + 1)
-    assert list(table_images(columns)) == [(0, 1)]

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import CorruptFileError, DatasetNotFoundError
-from lance_nb.explorer.media import table_images
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.static_rendering import (
     StaticRendering,
@@ -15,6 +14,7 @@ from lance_nb.explorer.static_rendering import (
     render_parts,
     render_table,
 )
+from lance_nb.explorer.table_images import table_images
 from tests.support.fake_dataset import (
     hostile_dataset,
     many_versions,
