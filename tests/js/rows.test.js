@@ -4,6 +4,8 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
+import { holdViews } from "../../lance_nb/explorer/js/tab_host.js";
+import gridPanes from "../../lance_nb/explorer/rows/grid_panes.js";
 import { mountRows } from "../../lance_nb/explorer/rows/rows.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, nextFrame, observers, send, shown, texts } from "./light_page.js";
@@ -27,6 +29,7 @@ const part = (columns, numRows = 3, more = {}) => ({
   num_columns: Object.keys(columns).length,
   ...more,
 });
+holdViews("rows/grid_panes.js", gridPanes);
 const ROWS = part({ id: ["1", "2", "3"], word: ["a", HOSTILE, "c"] });
 const VECTORS = structuredClone(ROWS);
 for (const one of VECTORS.page.columns) one.look = "vector";
@@ -170,6 +173,7 @@ test("the keyboard selects rows and opens a whole row", async () => {
   nextFrame();
   assert.equal(document.lastFocused, grid);
   button(el, "Whole row").click();
+  await settled();
   const asked = ctx.kernel.asked.at(-1);
   assert.equal(asked.args.version, 3);
   assert.equal(asked.args.row, 2);

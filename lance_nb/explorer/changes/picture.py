@@ -269,8 +269,10 @@ def draw_changed_rows(
             sides = [images.get((row, column_index, is_old)) for is_old in (True, False)]
             sides = sides if was is not None else sides[1:]
             drawn_sides = [
-                panel.image(x + 2 + index * (_THUMBNAIL + 6), y + 3, _THUMBNAIL, side.media,
-                            side.data)
+                panel.image(
+                    x + 2 + index * (_THUMBNAIL + 6), y + 3, _THUMBNAIL, media=side.media,
+                    data=side.data,
+                )
                 for index, side in enumerate(sides)
                 if side is not None
             ]  # fmt: skip

@@ -20,7 +20,7 @@ import { openBiography } from "./biography.js";
 /** @param {MenuTargets} targets @returns {Entry[][]} groups of entries */
 function groups({ ctx, grid, actions, chooser, edits, column, open, openRow }) {
   const { row, column: index } = grid.state;
-  const { selection, lens } = ctx.rows;
+  const { selection, query } = ctx.rows;
   const { look } = column;
   const isPicked = ["text", "bool", "number", "plain"].includes(look);
   const rowsWords = selection.rows > 1 ? `${selection.rows.toLocaleString("en-US")} rows` : "";
@@ -43,7 +43,7 @@ function groups({ ctx, grid, actions, chooser, edits, column, open, openRow }) {
       [
         "History of this row",
         "",
-        () => openBiography(ctx, { find: { ...ctx.place(), ...lens, row } }),
+        () => openBiography(ctx, { find: { ...ctx.place(), ...query, row } }),
       ],
     ],
     [

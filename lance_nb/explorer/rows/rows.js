@@ -15,7 +15,6 @@ import { ColumnChooser } from "./column_chooser.js";
 import { ColumnProfiles, profileFacts } from "./column_profiles.js";
 import { GridActions, gridPanes } from "./grid_actions.js";
 import { GridMouse } from "./grid_mouse.js";
-import { rowDetail } from "./row_detail.js";
 import { RowsBar } from "./rows_bar.js";
 import { TALL, thumbnails } from "./thumbnails.js";
 
@@ -115,7 +114,6 @@ class RowsView {
   }
 
   page() {
-    const { ctx } = this;
     const link = { class: "lnb-link" };
     const foot = h(
       "div",
@@ -390,8 +388,9 @@ class RowsView {
 
   /** Every value of a row, in the pane beside. @param {number} row */
   openRow(row) {
-    if (this.state.numRows)
-      rowDetail(this.ctx, { ...this.ctx.place(), ...this.ctx.rows.query }, row);
+    if (!this.state.numRows) return;
+    const place = { ...this.ctx.place(), ...this.ctx.rows.query };
+    this.withPanes(({ rowDetail }) => rowDetail(this.ctx, place, row));
   }
 
   /**
