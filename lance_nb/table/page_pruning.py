@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from lance_nb import arrow_compute as pc
 from lance_nb.errors import CorruptFileError
-from lance_nb.file.v0_1_reader import LegacyReader
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.fragment_reader import open_file
 from lance_nb.table.predicate import Filter, comparison
@@ -131,6 +130,8 @@ def _pages(snapshot: Snapshot, fragment: Fragment, column: Column) -> _Pages | N
     file = next((file for file in fragment.files if field and field.id in file.fields), None)
     if field is None or file is None or not file.is_legacy:
         return None
+    from lance_nb.file.v0_1_reader import LegacyReader
+
     reader = open_file(snapshot, fragment, file)
     if not isinstance(reader, LegacyReader):
         return None

@@ -47,7 +47,6 @@ from lance_nb.errors import (
 )
 from lance_nb.file.fitting import has_required
 from lance_nb.file.reader import FileReader
-from lance_nb.file.v0_1_reader import LegacyReader
 from lance_nb.file.versions import KNOWN_VERSIONS, LEGACY_VERSION, recorded_version
 from lance_nb.format import layout
 from lance_nb.format.blob_fields import is_blob
@@ -406,6 +405,10 @@ def _check_deletions(snapshot: Snapshot, fragment: Fragment) -> None:
 
 def _check_distances(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> None:
     """Check that pylance finds the columns of a 0.1 file: by the distance from its smallest id."""
+    if not file.is_legacy:
+        return
+    from lance_nb.file.v0_1_reader import LegacyReader
+
     reader = open_file(snapshot, fragment, file)
     if not isinstance(reader, LegacyReader):
         return

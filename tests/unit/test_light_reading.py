@@ -175,7 +175,9 @@ VERBS = {
     "index": ("d.create_scalar_index('a', 'BTREE')", 170),
 }
 UPSERT = ".when_matched_update_all().when_not_matched_insert_all().execute(table)"
-NOT_FOR_A_FIRST_USE = (*HEAVY, *NOTEBOOK, "pyarrow.compute", "duckdb", "obstore", "s3fs")
+NOT_FOR_A_FIRST_USE = (
+    *HEAVY, *NOTEBOOK, "pyarrow.compute", "duckdb", "obstore", "s3fs", "lance_nb.file.v0_1_reader",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("verb", VERBS)
