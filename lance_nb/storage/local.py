@@ -80,14 +80,16 @@ Found = TypeVar("Found", Listing, Names)
 class LocalStore(Folder):
     """A folder of the local file system (see the module for the guarantees).
 
-    ``allowed`` are other local places that symbolic links may lead to.
+    ``allowed`` are other local places that symbolic links may lead to. ``maps_files``: larger files
+    are mapped, if the system can; mapped pages count as memory of the process.
     """
 
-    def __init__(self, root: str, allowed: Sequence[str] = ()) -> None:
+    def __init__(self, root: str, allowed: Sequence[str] = (), *, maps_files: bool = True) -> None:
         if "\0" in root:
             raise InvalidInputError("a local path cannot hold a NUL character")
         self._root = absolute_path(root)
         self._boundary = Boundary(self._root, allowed)
+        self._maps_files = maps_files and MAPS_FILES
 
     @property
     def uri(self) -> str:
@@ -101,7 +103,7 @@ class LocalStore(Folder):
 
     def child(self, path: str) -> LocalStore:
         """Return the store rooted at the folder ``path``."""
-        store = LocalStore(self._full(path))
+        store = LocalStore(self._full(path), maps_files=self._maps_files)
         store._boundary = self._boundary  # links may lead to all of the dataset
         return store
 
@@ -144,7 +146,7 @@ class LocalStore(Folder):
         """Return a whole file; a large one is mapped."""
         full = self._full(path)
         # Opened without a look at its size beforehand, which scans of many small files notice.
-        most_bytes = SMALL_FILE_BYTES if MAPS_FILES else None
+        most_bytes = SMALL_FILE_BYTES if self._maps_files else None
         data, size_bytes = read_file(full, self._boundary, most_bytes=most_bytes)
         meter.count(size_bytes)
         if most_bytes is not None and size_bytes > most_bytes:
@@ -159,7 +161,7 @@ class LocalStore(Folder):
             check_range(full, byte_range, status.st_size)
         meter.count(sum(byte_range.size_bytes for byte_range in byte_ranges), len(byte_ranges))
         if status.st_size > SMALL_FILE_BYTES:
-            if not MAPS_FILES:
+            if not self._maps_files:
                 return read_ranges(full, self._boundary, byte_ranges)
             view = self._mapped(full, status)
         else:
@@ -179,7 +181,7 @@ class LocalStore(Folder):
         """Map a whole file (an empty one gives an empty view); None where files are not mapped."""
         full = self._full(path)
         status = self._status(full)
-        if not MAPS_FILES:
+        if not self._maps_files:
             self._boundary.check_path(full)  # otherwise it is checked when it is mapped
             return None
         return self._mapped(full, status)

@@ -4,7 +4,7 @@
 ``~``, relative paths and ``file://`` are local. A scheme that is not in ``STORES`` goes to fsspec,
 which supports many more.
 
-Limits: ``storage_options`` are for remote stores; local and memory stores take none.
+Limits: ``storage_options`` are for remote stores; local ones have ``map_files`` alone.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from lance_nb.storage.system_calls import real_path
 
 StorageOptions = Mapping[str, Any]
 
+MAP_FILES = "map_files"  # storage option of local files
 _FSSPEC = "lance_nb.storage.fsspec_store:FsspecStore"
 _OBJECT_STORE = "lance_nb.storage.object_store:open_object_store"
 
@@ -61,11 +62,24 @@ def open_store(
     scheme, location = split_uri(uri)
     if scheme in ("file", "memory"):
         factory = _load(STORES[scheme][0])
-        return cast("Store", factory(location, allowed) if scheme == "file" else factory(location))
+        if scheme == "memory":
+            return cast("Store", factory(location))
+        maps_files = _maps_files((storage_options or {}).get(MAP_FILES, "true"))
+        return cast("Store", factory(location, allowed, maps_files=maps_files))
     target, package, install = STORES.get(scheme, (_FSSPEC, "", ""))
     factory = _load(target)
     missing = MissingPackageError(f"opening {scheme}://", package, install) if install else None
     return cast("Store", factory(location, dict(storage_options or {}), missing))
+
+
+def _maps_files(setting: object) -> bool:
+    """Return what the storage option says, true or false."""
+    text = str(setting).lower()
+    if text not in ("true", "false"):
+        raise InvalidInputError(
+            f"storage option {MAP_FILES!r} must be true or false, got {setting!r}"
+        )
+    return text == "true"
 
 
 def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:

@@ -52,6 +52,7 @@ def _module(name: str) -> Any:
 
 
 fcntl = _module("fcntl")
+resource = _module("resource")
 resource: Any = _module("resource")
 msvcrt: Any = None if fcntl is not None else _module("msvcrt")
 IS_WINDOWS = os.name == "nt"
@@ -510,6 +511,17 @@ def folder_lock(folder: OpenFolder, path: str) -> FolderLock:
 
 
 # --- the process ----------------------------------------------------------------------------------
+
+
+def count_waits() -> int:
+    """Return how often this thread has waited for a disk or a server; 0 where none tells.
+
+    What is interrupted by other programs does not wait.
+    """
+    if not hasattr(resource, "RUSAGE_THREAD"):  # Linux has it
+        return 0
+    waits: int = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    return waits
 
 
 def call_in_forked_children(function: Callable[[], object]) -> None:

@@ -16,17 +16,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-from lance_nb.storage.system_calls import HAS_THREADS, call_in_forked_children
+from lance_nb.storage.system_calls import HAS_THREADS, call_in_forked_children, count_waits
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 THREADS_MAX = 16
-_SLOW_READ_S = 0.0005  # what is in memory takes a tenth of it
-_SLOW_READS = 4  # more of them than of others: not an interruption, but a disk or a server
+_READS_WATCHED = 16
 
 T = TypeVar("T")
 
@@ -92,22 +90,17 @@ def run_reads(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Run tasks that read something small, and return their results in order.
 
     One after the other while the system has in memory what they read: threads would only wait for
-    the interpreter. As soon as most of them are slow, the others run side by side. Raises as
-    ``run_all``.
+    the interpreter. Once most of them wait, the others run side by side. Raises as ``run_all``.
     """
     results: list[T] = []
-    slow = 0
-    for number, task in enumerate(tasks):
-        if slow >= _SLOW_READS:
-            later = tasks[number:]
+    for start in range(0, len(tasks), _READS_WATCHED):
+        before = count_waits()
+        results += _run(tasks[start : start + _READS_WATCHED])
+        later = tasks[start + _READS_WATCHED :]
+        if len(later) > 1 and 2 * (count_waits() - before) > _READS_WATCHED:
             step = -(-len(later) // THREADS_MAX)
-            blocks = [
-                partial(_run, later[start : start + step]) for start in range(0, len(later), step)
-            ]
+            blocks = [partial(_run, later[k : k + step]) for k in range(0, len(later), step)]
             return [*results, *chain.from_iterable(run_all(blocks))]
-        begun = perf_counter()
-        results.append(task())
-        slow = slow + 1 if perf_counter() - begun > _SLOW_READ_S else max(slow - 1, 0)
     return results
 
 

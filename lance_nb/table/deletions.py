@@ -16,9 +16,9 @@ from lance_nb.encodings.base import Ints
 from lance_nb.errors import ObjectNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, Fragment
-from lance_nb.storage.threads import run_reads
+from lance_nb.storage.threads import run_all, run_reads
 from lance_nb.table.file_cache import DeletionCache
-from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.fragment_reader import confirmed_rows, reads_at_a_time
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
@@ -67,12 +67,14 @@ def load_deletions(snapshot: Snapshot, fragments: Iterable[Fragment]) -> None:
     """
     locations, cache = snapshot.locations, snapshot.deletions
     missing = [
-        partial(fragment_deletions, snapshot, fragment)
+        fragment
         for fragment in fragments
         if fragment.deletion_file is not None
         and cache.get(key_of(locations, fragment.deletion_file, fragment.id)) is None
     ]
-    run_reads(missing)
+    is_near = not missing or reads_at_a_time(snapshot, missing[0]) == 1
+    run = run_reads if is_near else run_all
+    run([partial(fragment_deletions, snapshot, fragment) for fragment in missing])
 
 
 def with_deletions(snapshot: Snapshot, fragments: Iterable[Fragment]) -> Iterator[Fragment]:

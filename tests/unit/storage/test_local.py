@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError, StorageError
 from lance_nb.storage import local_files
 from lance_nb.storage.base import ByteRange, turn, write_unsynced
-from lance_nb.storage.local import LocalStore
+from lance_nb.storage.local import SMALL_FILE_BYTES, LocalStore
+from lance_nb.storage.registry import open_store
 from lance_nb.storage.system_calls import folder_lock, open_folder
 from tests.conformance.replacing_tests import ReplacingTests
 from tests.conformance.store_tests import BIG, StoreTests
@@ -274,3 +280,47 @@ def test_a_hint_never_goes_through_a_link(store: LocalStore, tmp_path):
     write_unsynced(store, "hint", b"new")
     assert (tmp_path / "precious").read_bytes() == b"keep"
     assert (tmp_path / "hint").read_bytes() == b"new"
+
+
+def test_larger_files_are_mapped_unless_an_option_says_otherwise(tmp_path):
+    data = os.urandom(SMALL_FILE_BYTES + 100)
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "f").write_bytes(data)
+    for options in (None, {}, {"map_files": "true"}):
+        assert open_store(tmp_path, options).map("inside/f") == data
+    for setting in ("false", False):
+        store = open_store(tmp_path, {"map_files": setting})
+        assert store.map("inside/f") is None
+        assert store.child("inside").map("f") is None
+        assert store.read("inside/f") == data
+        assert store.read_range("inside/f", ByteRange(7, SMALL_FILE_BYTES + 90)) == data[7:-10]
+    with pytest.raises(InvalidInputError, match="'map_files' must be true or false, got 'no'"):
+        open_store(tmp_path, {"map_files": "no"})
+
+
+MEMORY = """
+import sys
+import lance_nb
+
+dataset = lance_nb.dataset(sys.argv[1], storage_options={"map_files": sys.argv[2]})
+total = sum(batch.column(0).flatten().to_numpy().sum() for batch in dataset.to_batches())
+lines = dict(line.split(":") for line in open("/proc/self/status"))
+print(total, int(lines["RssFile"].split()[0]) // 1024)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_batches_of_files_that_are_not_mapped_leave_no_pages_behind(tmp_path):
+    values = np.random.default_rng(1).random(1 << 24).astype(np.float32)  # 64 MiB
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(values), 256)
+    lance_nb.write_dataset(pa.table({"v": vectors}), tmp_path / "d")
+
+    def read(setting: str) -> tuple[str, int]:
+        command = [sys.executable, "-c", MEMORY, str(tmp_path / "d"), setting]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        total, megabytes = done.stdout.split()
+        return total, int(megabytes)
+
+    (mapped_total, mapped), (total, unmapped) = read("true"), read("false")
+    assert total == mapped_total
+    assert mapped - unmapped > 56

@@ -6,6 +6,7 @@ import ntpath
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -277,3 +278,12 @@ def test_other_names_are_no_matter(windows_paths: None) -> None:
 def test_other_systems_take_every_name() -> None:
     check_names("tree/con/a:b")
     assert registry.split_uri("/data/C:/x") == ("file", "/data/C:/x")
+
+
+def test_waits_of_this_thread_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = system_calls.count_waits()
+    for _ in range(5):
+        time.sleep(0.001)
+    assert system_calls.count_waits() >= before + 5
+    monkeypatch.setattr(system_calls, "resource", None)
+    assert system_calls.count_waits() == 0

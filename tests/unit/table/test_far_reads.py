@@ -52,3 +52,26 @@ def test_fragments_of_a_far_store_are_scanned_side_by_side(
         else:
             found = dataset.to_table(filter="a >= 0" if read == "filter" else None)
             assert found["a"].to_pylist() == [0, 10, 1, 11, 2, 12]
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_deletion_files_of_a_far_store_are_read_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, stable: bool
+):
+    with bucket_in_memory(monkeypatch) as bucket:
+        rows = pa.table({"a": range(28)})
+        options = {"max_rows_per_file": 4, "enable_stable_row_ids": stable}
+        lance_nb.write_dataset(rows, PLACE, **options).delete("a % 4 = 1")
+        dataset = lance_nb.dataset(PLACE)
+        together = threading.Barrier(4)  # those of blocks of 1, 2 and 4 fragments
+        asked: list[str] = []
+
+        def meet(name: str, path: str) -> None:
+            if name == "get" and "/_deletions/" in path:
+                asked.append(path)
+                if len(asked) > 3:
+                    together.wait(10)
+
+        bucket.before = meet
+        assert dataset.count_rows("a >= 0") == 21
+        assert len(set(asked)) == len(asked) == 7
