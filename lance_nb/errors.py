@@ -430,9 +430,6 @@ class NotSupportedError(LanceError, NotImplementedError):
     __str__ = LanceError.__str__
 
 
-_CHECKOUT = Path(__file__).resolve().parent.parent
-
-
 class MissingPackageError(NotSupportedError, ImportError):
     """An optional package is not installed; the text ends with the command that installs it.
 
@@ -458,10 +455,11 @@ class MissingPackageError(NotSupportedError, ImportError):
         """
         import shlex
 
+        checkout = Path(__file__).resolve().parent.parent
         extra = self.install.removeprefix("lance-nb")
-        if extra == self.install or not (_CHECKOUT / "pyproject.toml").is_file():
+        if extra == self.install or not (checkout / "pyproject.toml").is_file():
             return f"pip install {shlex.quote(self.install)}"
-        return f"pip install -e {shlex.quote(f'{_CHECKOUT}{extra}')}"
+        return f"pip install -e {shlex.quote(f'{checkout}{extra}')}"
 
     def __str__(self) -> str:
         return clip(f"{self.purpose} needs {self.package}, which is not installed: {self.command}")

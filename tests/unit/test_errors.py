@@ -245,5 +245,5 @@ def test_an_extra_is_installed_from_the_checkout_that_runs(
     assert str(error) == (
         f"SQL needs DuckDB, which is not installed: pip install -e '{checkout}[sql]'"
     )
-    monkeypatch.setattr(errors, "_CHECKOUT", tmp_path)  # as in site-packages
+    monkeypatch.setattr(errors, "__file__", str(tmp_path / "lance_nb" / "errors.py"))
     assert error.command == "pip install 'lance-nb[sql]'"
