@@ -305,7 +305,8 @@ import lance_nb
 dataset = lance_nb.dataset(sys.argv[1], storage_options={"map_files": sys.argv[2]})
 total = sum(batch.column(0).flatten().to_numpy().sum() for batch in dataset.to_batches())
 lines = dict(line.split(":") for line in open("/proc/self/status"))
-print(total, int(lines["RssFile"].split()[0]) // 1024)
+mapped = sum(int(lines[name].split()[0]) for name in ("RssFile", "RssShmem"))
+print(total, mapped // 1024)
 """
 
 
