@@ -52,7 +52,6 @@ def _module(name: str) -> Any:
 
 
 fcntl = _module("fcntl")
-resource = _module("resource")
 resource: Any = _module("resource")
 msvcrt: Any = None if fcntl is not None else _module("msvcrt")
 IS_WINDOWS = os.name == "nt"
