@@ -47,6 +47,7 @@ export function mountExplorer(el, ctx, tabs = TABS) {
   mountVersionDetail(pane.version, card);
   parts.bar.append(pane.toggle, besideButton(ctx), fullScreenButton(ctx));
   ctx.describe("tab", () => host.active);
+  ctx.describe("range", () => ctx.range.get());
   host.select(tabs[0].id);
   paintCode = codeFooter(parts.code, card, () => host.code());
   ctx.onScreen((_screen, patched) => patched || pane.clear());

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -36,10 +37,11 @@ from lance_nb.explorer.registry import (
     RowEditHandlers,
 )
 from lance_nb.explorer.rows.row_page import Window
-from lance_nb.explorer.session import FIRST_WINDOW, Session, Target, check_target
+from lance_nb.explorer.rows.row_query import query_of
+from lance_nb.explorer.session import FIRST_WINDOW, Session, Target, check_target, place_of
 from lance_nb.explorer.source import Ref, Source
 from lance_nb.explorer.static_rendering import StaticRendering
-from lance_nb.explorer.version_refs import is_connection, open_connection, open_source
+from lance_nb.explorer.version_refs import MAIN, is_connection, open_connection, open_source
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.storage import meter
 
@@ -67,8 +69,10 @@ class Explorer(LanceWidget):
         >>> explorer = lance_nb.explore(ds)
         >>> explorer.version, explorer.dataset.count_rows(), explorer.error
         (1, 10, None)
-        >>> explorer.selection.num_rows
-        0
+        >>> explorer.selection.num_rows, explorer.row_ids, explorer.filter
+        (0, [], None)
+        >>> explorer.columns == ds.schema.names, explorer.compare
+        (True, None)
         >>> explorer.to_html("points.html").name
         'points.html'
         >>> ds.insert(rows)
@@ -137,6 +141,50 @@ class Explorer(LanceWidget):
     def selection(self) -> pa.Table:
         """The rows selected in the grid, of the version shown."""
         return self._open_session().selection()
+
+    @property
+    def row_ids(self) -> list[int]:
+        """The row ids of the rows selected in the grid, in the order of the grid."""
+        session = self._open_session()
+        selected = session.selected
+        return [
+            row_id
+            for first, stop in sorted(selected.ranges)
+            for row_id in selected.query.rows(session.dataset, ["_rowid"], first, stop - first)[
+                "_rowid"
+            ].to_pylist()
+        ]
+
+    @property
+    def filter(self) -> str | None:
+        """The filter of the grid, in SQL; words that are searched for are a part of it."""
+        return query_of(self._grid()).filter
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns that the grid shows, in its order."""
+        session, shown = self._open_session(), self._grid().get("shown")
+        choice = None if shown is None else session.row_orders.columns(shown)
+        return replace(query_of(self._grid()), columns=choice).names(session.dataset)
+
+    @property
+    def compare(self) -> tuple[int | str, int] | None:
+        """The version at the handle A, and the one shown; None where there is no A.
+
+        A version of the branch shown is its number, another one is ``"branch:number"``.
+        """
+        branch, ends = self.dataset.branch, self._open_session().on_screen.get("range")
+        if not isinstance(ends, Mapping) or not isinstance(ends.get("a"), Mapping):
+            return None
+        if place_of(ends.get("b") or {}) != (branch, self.version):
+            return None  # the page has not said yet what it compares this version with
+        name, number = place_of(ends["a"])
+        return number if name == branch else f"{name or MAIN}:{number}", self.version
+
+    def _grid(self) -> Mapping[str, Any]:
+        """Return the query of the grid, as the page described it; it is text of this user."""
+        shown = self._open_session().on_screen.get("rows")
+        return shown if isinstance(shown, Mapping) else {}
 
 
 class DatabaseExplorer(Explorer):

@@ -25,6 +25,7 @@ EXPLORER_STYLE = f"""
 :root {{ color-scheme: light dark; }}
 body {{ margin: 14px; font: 13px/1.45 system-ui, sans-serif; background: #fff; color: #1c2024; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #16191d; color: #e6e9ec; }} }}
+#explorer {{ display: grid; min-height: calc(100vh - 28px); }}
 #explorer > svg {{ display: block; max-width: 100%; height: auto; }}
 @media (prefers-color-scheme: dark) {{
 {dark_rules("#explorer > svg")}

@@ -11,6 +11,7 @@ from lance_nb.explorer.app import Explorer
 from tests.support.fake_dataset import small_dataset
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.version_box import go_to, version_box
+from tests.ui.waiting import eventually
 
 # What must not move: the parts of the frame, the header's, the bars, the tabs, the grid.
 BOXES = """
@@ -103,3 +104,19 @@ def test_the_menu_of_the_version_is_shut_by_escape_and_by_going_elsewhere(
     version_box(page)
     page.locator(".lnb-name").click()
     expect(box).to_be_hidden()
+
+
+def test_full_screen_leaves_nothing_blank(open_widget: OpenWidget, screenshot: Screenshot) -> None:
+    page = open_widget(Explorer(small_dataset())).page
+    before = page.locator(".lnb-grid").bounding_box()
+    page.get_by_role("button", name="Full screen").click()
+    page.wait_for_function("() => document.fullscreenElement")
+    bottom = (
+        "() => innerHeight - document.querySelector('.lnb-card').getBoundingClientRect().bottom"
+    )
+    eventually(page, lambda: abs(page.evaluate(bottom)) <= 1)
+    after = page.locator(".lnb-grid").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["height"] != before["height"]
+    screenshot(page)

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from lance_nb.explorer.app import Explorer
+from lance_nb.explorer.rows.widget import RowGrid
 from tests.support.fake_dataset import FakeDataset, one_table, small_dataset
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.waiting import eventually
@@ -58,6 +59,15 @@ def test_a_filter_narrows_the_rows_and_becomes_code(
     page.get_by_role("button", name="clear the filter").click()
     expect(page.locator(".lnb-grid-status")).to_contain_text("of 30")
     expect(page.locator(".lnb-code-line")).to_contain_text("ds = lance_nb.dataset")
+
+
+def test_a_grid_that_stands_alone_has_what_is_loaded_later(open_widget: OpenWidget) -> None:
+    page = open_widget(RowGrid(small_dataset())).page
+    page.get_by_role("button", name="Export…").click()
+    expect(page.get_by_label("rows to export")).to_have_value("shown")
+    page.get_by_role("button", name="Whole row").click()
+    page.get_by_role("button", name="Row history").click()
+    expect(page.locator(".lnb-detail-below")).to_contain_text("Biography of a row")
 
 
 def test_a_wrong_filter_is_explained_in_place_and_changes_nothing(

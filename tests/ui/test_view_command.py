@@ -14,8 +14,15 @@ from playwright.sync_api import Page, expect
 import lance_nb
 from tests.support.explorer_datasets import worn_dataset
 from tests.ui.bare_page import Screenshot
+from tests.ui.waiting import eventually
 
 pytestmark = pytest.mark.ui
+
+# The pixels under the explorer, and those by which the page is too high.
+BLANK = """
+() => innerHeight - document.querySelector(".lnb-card").getBoundingClientRect().bottom
+  + Math.max(0, document.documentElement.scrollHeight - innerHeight)
+"""
 
 
 def started(command: list[str]) -> subprocess.Popen[str]:
@@ -55,6 +62,9 @@ def test_the_main_flows_work_without_a_notebook(
             root = page.locator(".lnb-live")
             rows = root.locator(".lnb-panel-rows")
             expect(root.locator(".lnb-here-ref")).to_have_text("main:6")
+            page.set_viewport_size({"width": 1280, "height": 1000})
+            eventually(page, lambda: page.evaluate(BLANK) in range(16))
+            page.set_viewport_size({"width": 1280, "height": 760})
             root.get_by_role("combobox", name="filter of rows").fill("id < 5")
             page.keyboard.press("Enter")
             expect(rows.locator(".lnb-grid-status")).to_contain_text("of 5")

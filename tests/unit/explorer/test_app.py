@@ -17,7 +17,8 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 from lance_nb.explorer import version_refs as refs
-from lance_nb.explorer.app import explore
+from lance_nb.explorer.app import Explorer, explore
+from lance_nb.explorer.rows.column_choice import ColumnChoice
 from lance_nb.format.manifest import parse_manifest
 from tests.support.fake_dataset import small_dataset
 
@@ -103,6 +104,36 @@ def test_a_misspelt_local_name_is_answered_with_the_near_one(
 def test_the_selection_comes_back_as_a_table() -> None:
     explorer = explore(small_dataset())
     assert explorer.selection.num_rows == 0
+
+
+def ask(explorer: Explorer, kind: str, **args: Any) -> None:
+    """Send a request as the browser does."""
+    sent: list[Any] = []
+    explorer.send = lambda content, **_buffers: sent.append(content)
+    explorer._on_message(explorer, {"id": "1", "type": kind, "args": args}, [])
+    assert sent[-1]["ok"], sent[-1]
+
+
+def test_what_the_page_shows_comes_back_as_values() -> None:
+    explorer = explore(small_dataset())
+    names = explorer.dataset.schema.names
+    assert (explorer.filter, explorer.columns, explorer.compare) == (None, names, None)
+    assert explorer.row_ids == []
+    here = {"branch": None, "version": 4}
+    choice = ColumnChoice(shown=frozenset(names[1:]))
+    key = explorer._open_session().row_orders.keep_columns(choice)
+    rows = {"filter": "id < 5", "system": False, "arranged": None, "shown": key, "row": 0}
+    ends = {"a": {"branch": None, "version": 2}, "b": here}
+    ask(explorer, "shown", tab="rows", rows=rows, range=ends)
+    assert explorer.filter == "id < 5"
+    assert explorer.columns == names[1:]
+    assert explorer.compare == (2, 4)
+    ask(explorer, "select", **here, filter="id < 5", ranges=[[1, 3]])
+    assert explorer.selection["id"].to_pylist() == explorer.row_ids == [1, 2]
+    ask(explorer, "shown", range={"a": {"branch": "dev", "version": 3}, "b": here})
+    assert explorer.compare == ("dev:3", 4)
+    explorer.travel(1)
+    assert explorer.compare is None
 
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "pylance_14_0_2" / "empty.lance"
