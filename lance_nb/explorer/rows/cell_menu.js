@@ -83,8 +83,8 @@ function groups({ ctx, grid, actions, chooser, edits, column, open, openRow }) {
  */
 export function cellMenu(targets, { x, y }) {
   const close = () => {
-    menu.remove();
-    targets.grid.element.focus({ preventScroll: true });
+    targets.grid.element.focus({ preventScroll: true }); // the menu goes when it loses the keyboard
+    if (menu.isConnected) menu.remove();
   };
   /** @param {Entry} entry */
   const item = ([words, keys, act, note = "not for values of this type"]) =>
