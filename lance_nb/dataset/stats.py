@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.dataset.refs import Tags
@@ -190,7 +191,9 @@ def value_counts(dataset: LanceDataset, column: str) -> pa.Table:
         counts = _counted(
             pa.table([pa.nulls(0, kind), pa.nulls(0, pa.int64())], _NAMES), dataset, column
         )
-    return counts.sort_by([("count", "descending")])
+    ordered = counts.append_column("place", from_integers(np.arange(len(counts))))
+    ordered = ordered.sort_by([("count", "descending"), ("place", "ascending")])
+    return ordered.select(_NAMES)  # equal counts stay as they come: Arrow's order of them varies
 
 
 def indexed_value_counts(
@@ -231,6 +234,6 @@ def _counted(counts: pa.Table, dataset: LanceDataset, column: str, **options: An
     for batch in dataset.to_batches([column], **options):
         some = batch.column(0).value_counts()
         more = pa.table([some.field("values"), some.field("counts")], _NAMES)
-        summed = pa.concat_tables([counts, more]).group_by("value").aggregate([("count", "sum")])
-        counts = summed.rename_columns(_NAMES)
+        grouped = pa.concat_tables([counts, more]).group_by("value", use_threads=False)
+        counts = grouped.aggregate([("count", "sum")]).rename_columns(_NAMES)
     return counts

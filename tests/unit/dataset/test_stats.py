@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pyarrow as pa
+
+import lance_nb
 from lance_nb.table import metadata_tables
 from lance_nb.table.history import VERSIONS_SCHEMA
 
@@ -25,3 +28,15 @@ def test_the_other_tables_are_about_this_version(at):
     assert at(1).inspect.fragments().num_rows == 1
     assert at(9).inspect.fragments().num_rows == 4
     assert at(6).inspect.data_files().num_rows > at(5).inspect.data_files().num_rows
+
+
+def test_values_that_are_equally_frequent_stay_in_the_order_in_which_they_come():
+    values = ["b", "a", "c"] * 20 + ["x"] * 30
+    ds = lance_nb.write_dataset(
+        pa.table({"v": values}), "memory://equal-counts", max_rows_per_file=7
+    )
+
+    for _ in range(10):  # threads of Arrow would change it now and then
+        assert ds.value_counts("v").to_pydict() == {
+            "value": ["x", "b", "a", "c"], "count": [30, 20, 20, 20],
+        }  # fmt: skip
