@@ -21,7 +21,6 @@ Source: spec page "branch and tag".
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -123,6 +122,8 @@ def _word(root: Store, ref: str, branch: str | None) -> Target:
 
 
 def _nearest_first(name: str, names: Sequence[str]) -> tuple[str, ...]:
+    import difflib  # is only needed by messages
+
     folded = {candidate.casefold(): candidate for candidate in names}
     near = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, 3, 0.5)]
     return (*near, *(other for other in names if other not in near))

@@ -13,6 +13,8 @@ from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.version_box import go_to, version_box
 from tests.ui.waiting import eventually
 
+pytestmark = pytest.mark.ui
+
 # What must not move: the parts of the frame, the header's, the bars, the tabs, the grid.
 BOXES = """
 () => Object.fromEntries([...document.querySelectorAll(

@@ -25,7 +25,7 @@ def test_every_public_name_is_listed_and_there():
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="attribute nope"):
+    with pytest.raises(AttributeError, match="lance_nb has no name 'nope'"):
         _ = lance_nb.nope
 
 

@@ -52,7 +52,7 @@ def test_without_duckdb_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
 
-    with pytest.raises(NotSupportedError, match=r"lance-nb\[sql\]"):
+    with pytest.raises(NotSupportedError, match=r"is not installed: pip install .*\[sql\]"):
         at(1).sql("SELECT 1").build().to_batch_records()
 
 
