@@ -212,13 +212,16 @@ def test_a_merge_is_previewed_decided_raced_and_done(
     expect(merge).to_contain_text("Both sides changed 5 cells in 5 rows")
     commit = merge.get_by_role("button", name="merge into main")
     expect(commit).to_be_disabled()
+    update = "Rows changed (Update)"
     cell = merge.get_by_role(
-        "gridcell", name="dev:3 Update against main:3 Update: may be part of the conflict"
+        "gridcell", name=f"dev:3 {update} against main:3 {update}: may be part of the conflict"
     )
     cell.focus()
     expect(merge.locator(".lnb-cg-readout")).to_contain_text("both change fragment 0")
     page.keyboard.press("ArrowRight")
-    expect(merge.locator(".lnb-cg-readout")).to_contain_text("dev:3 Update against main:4 Append")
+    expect(merge.locator(".lnb-cg-readout")).to_contain_text(
+        f"dev:3 {update} against main:4 Rows added (Append)"
+    )
     expect(merge.get_by_role("grid", name="cells in conflict")).to_contain_text("7")
     screenshot(page, "conflict")
     merge.get_by_role("combobox", name="conflict resolution").select_option("theirs")

@@ -37,7 +37,7 @@ VALUES = {
     "ds.lance_schema": "7 columns",
     "ds.stage().delete('id < 5')": "delete",
     "ds.stage().delete('id < 5').preview()": "some rows before",
-    "ds.stage().delete('id < 5').staged": "Staged write: Delete",
+    "ds.stage().delete('id < 5').staged": "Staged write: Rows deleted (Delete)",
 }
 
 

@@ -57,7 +57,9 @@ def test_a_click_on_an_older_version_changes_the_rows(
     tour: NotebookPage, screenshot: Screenshot
 ) -> None:
     explorer = bring(tour, 0)
-    ids = explorer.locator(".lnb-grid-row:visible .lnb-cell:nth-child(2)")
+    ids = explorer.locator(".lnb-grid-row:visible .lnb-cell[aria-colindex='2']")
+    explorer.get_by_role("button", name="Large rows").click()  # else six are in sight, all alike
+    eventually(tour.page, lambda: len(ids.all_inner_texts()) >= 9)
     now = ids.all_inner_texts()
     explorer.get_by_role("option", name="main version 1,").click()
     expect(label_of(explorer)).to_have_text("main:1")

@@ -45,7 +45,7 @@ def test_staged_edits_are_previewed_committed_and_seen(
     notebook = lab.notebook("write.ipynb")
     notebook.run_all()
     outputs = notebook.page.locator(".jp-OutputArea-output")
-    expect(outputs.first).to_contain_text("What a commit would change: Update")
+    expect(outputs.first).to_contain_text("What a commit would change: Rows changed (Update)")
     expect(outputs.first).to_contain_text("1,000 → 950")
     explorer = notebook.explorer(0)
     expect(explorer.locator(".lnb-here-ref")).to_have_text("main:4")

@@ -13,6 +13,7 @@ from lance_nb.explorer.widget import LanceWidget
 from tests.support.explorer_datasets import worn_dataset
 from tests.ui.bare_page import Screenshot
 from tests.ui.host_page import HostPage
+from tests.ui.tabs import open_tab
 
 pytestmark = pytest.mark.ui
 
@@ -45,12 +46,12 @@ def test_the_main_flows_work_where_only_the_widget_is_loaded(
     expect(rows.locator(".lnb-cell").first).not_to_be_empty()
     root.get_by_role("option", name="main version 2,").click()
     expect(root.locator(".lnb-here-ref")).to_have_text("main:2")
-    root.get_by_role("tab", name="Storage").click()
+    open_tab(root, "Storage")
     expect(root.locator(".lnb-st-summary")).to_contain_text("fragment")
-    root.get_by_role("tab", name="Changes").click()
+    open_tab(root, "Changes")
     expect(root.locator(".lnb-ch-badge")).to_contain_text("by")
     root.get_by_role("button", name="allow changes").click()
-    root.get_by_role("tab", name="Stage").click()
+    open_tab(root, "Stage")
     panel = root.locator(".lnb-panel-stage")
     panel.get_by_label("change", exact=True).select_option("delete")
     panel.get_by_label("where", exact=True).fill("id < 3")

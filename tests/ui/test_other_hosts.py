@@ -13,6 +13,7 @@ from tests.support.servers import marimo_server
 from tests.ui.bare_page import Screenshot
 from tests.ui.lab_server import LabServer
 from tests.ui.notebook_page import NotebookPage
+from tests.ui.tabs import open_tab
 
 pytestmark = pytest.mark.ui
 FURNITURE = ("fortawesome", "mathjax")
@@ -70,12 +71,12 @@ def look_around(notebook: NotebookPage) -> None:
     explorer.get_by_role("option", name="main version 12,").click()
     expect(explorer.locator(".lnb-here-ref")).to_have_text("main:12")
     expect(rows.locator(".lnb-filter-plan")).to_contain_text("reads id")
-    explorer.get_by_role("tab", name="Storage").click()
+    open_tab(explorer, "Storage")
     expect(explorer.locator(".lnb-st-summary")).to_contain_text("fragment")
-    explorer.get_by_role("tab", name="Changes").click()
+    open_tab(explorer, "Changes")
     expect(explorer.locator(".lnb-ch-badge")).to_contain_text("by")
     explorer.get_by_role("button", name="allow changes").click()
-    explorer.get_by_role("tab", name="Stage").click()
+    open_tab(explorer, "Stage")
     panel = explorer.locator(".lnb-panel-stage")
     panel.get_by_label("change", exact=True).select_option("delete")
     panel.get_by_label("where", exact=True).fill("id < 3")

@@ -251,7 +251,7 @@ def test_two_writers_are_brought_together_or_reported_why_not(
     stage.panel.locator(".lnb-stage").dispatch_event("focusin")
     stage.page.evaluate("window.dispatchEvent(new Event('focus'))")
     met = card.locator(".lnb-sg-meetings")
-    expect(met).to_contain_text("version 2, Delete")
+    expect(met).to_contain_text("version 2: Rows deleted (Delete)")
     expect(met).to_contain_text("rebased onto it automatically")
     card.get_by_role("button", name="Commit").click()
     expect(card.locator(".lnb-sg-done")).to_contain_text("main:3")

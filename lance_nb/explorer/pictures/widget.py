@@ -54,6 +54,7 @@ from lance_nb.explorer.pictures.picture_wall import (
     row_condition,
     tiles,
 )
+from lance_nb.explorer.rows.column_choice import USUAL_COLUMNS
 from lance_nb.explorer.rows.held_rows import row_ids_at
 from lance_nb.explorer.rows.row_query import query_of
 from lance_nb.explorer.session import (
@@ -246,7 +247,9 @@ def _named(name: str) -> dict[str, str]:
 
 
 def _placed(source: Source, name: str) -> dict[str, Any]:
-    return _named(name) | {"at": source.schema.names.index(name)}
+    """Name a column, with its place in the usual order of the grid, as ``rows.like`` counts."""
+    columns = USUAL_COLUMNS.names(source.schema.names, source.schema)
+    return _named(name) | {"at": columns.index(name)}
 
 
 def _metric(kind: pa.DataType) -> str:

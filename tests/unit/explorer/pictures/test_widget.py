@@ -72,8 +72,8 @@ def test_a_tab_is_offered_where_there_are_pictures(session: Session, tmp_path: P
     )
     assert Session(plain).screen(())["offers"] == []
     columns, _ = ask(session, "wall.columns")
-    assert columns["pictures"] == [{"raw": "image", "label": "image", "at": 2}]
-    assert columns["vectors"] == [{"raw": "v", "label": "v", "at": 4, "metric": "cosine"}]
+    assert columns["pictures"] == [{"raw": "image", "label": "image", "at": 1}]  # after the key
+    assert columns["vectors"] == [{"raw": "v", "label": "v", "at": 3, "metric": "cosine"}]
     assert [one["raw"] for one in columns["labels"]] == ["id", "label"]
 
 
