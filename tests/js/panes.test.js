@@ -244,7 +244,7 @@ test("other changes: transactions, fragments, settings, and what cannot be read"
   assert.equal(transaction.title, "Transaction");
   assert.match(
     shown(transaction.content),
-    /^\+\|Rows added\|Append\|main:2\|why\|today\|\[Go to main:2\]/,
+    /^\+\|Rows added\|Append\|main:2\|why\|\[Go to main:2\]\|today/,
   );
   button(transaction.content, "Go to").click();
   assert.deepEqual(transaction.ctx.travels, [place]);

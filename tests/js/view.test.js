@@ -12,7 +12,7 @@ import { conflictGrid } from "../../lance_nb/explorer/refs/conflict_grid.js";
 import { refBox } from "../../lance_nb/explorer/refs/ref_form.js";
 import { refPicker } from "../../lance_nb/explorer/refs/ref_picker.js";
 import { keyPicker } from "../../lance_nb/explorer/rows/key_picker.js";
-import { RowsBar } from "../../lance_nb/explorer/rows/rows_bar.js";
+import { filterExamples, RowsBar } from "../../lance_nb/explorer/rows/rows_bar.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, importableBlobs, send, shown, texts } from "./light_page.js";
 
@@ -771,16 +771,22 @@ test("the bar says what is shown, how it is read, and what is wrong", () => {
   bar.say({ num_rows: 1200, words: "sorted by a", reads });
   assert.match(tools(), /\|1,200 pass\|/);
   assert.equal(button(bar.element, "Row ids").getAttribute("aria-pressed"), "true");
+  assert.equal(shown(plan), "sorted by a|[Unsorted]");
+  const readLine = bar.element.querySelector(".lnb-filter-reads");
+  assert.equal(readLine.hidden, true); // nobody asked how
+  button(bar.element, "Explain").click();
   assert.equal(
-    shown(plan),
-    "sorted by a|[Unsorted]|reads a, b of 1,200 rows in 1 fragment" +
+    shown(readLine),
+    "reads a, b of 1,200 rows in 1 fragment" +
       " · these files have no page statistics: no row is skipped" +
       " · other columns only where rows pass",
   );
   button(plan, "Unsorted").click();
   assert.deepEqual(calls.pop(), { order: null, near: null, within: null });
   bar.say({ num_rows: 1, words: "", reads: { ...reads, skipped: 1, fragments: 2 } });
-  assert.match(shown(plan), /in 2 fragments · 1 row skipped by page statistics · /);
+  assert.match(shown(readLine), /in 2 fragments · 1 row skipped by page statistics · /);
+  button(bar.element, "Explain").click();
+  assert.equal(readLine.hidden, true);
   filter.value = "a >";
   bar.fail(Object.assign(new Error("near the end"), { card: { title: "Not SQL" } }));
   const problem = bar.element.querySelector(".lnb-filter-problem");
@@ -791,6 +797,25 @@ test("the bar says what is shown, how it is read, and what is wrong", () => {
   assert.equal(shown(problem), "The filter cannot be used|lost");
   bar.say({ num_rows: 1, words: "", reads: null });
   assert.equal(problem.hidden, true);
+  assert.equal(button(bar.element, "Explain").hidden, true);
+});
+
+test("the example in the filter is of the dataset, and never cut", () => {
+  const line = (name, type, depth = 0) => ({ name, type, depth, nullable: true, note: "" });
+  const lines = [line("id", "int64"), line("in", "float", 1), line("a b", "string")];
+  assert.deepEqual(filterExamples(lines), ["filter: id > 10", "filter: id > 10"]);
+  assert.deepEqual(filterExamples([]), []);
+  const { ctx, filter } = filterBar();
+  const room = (width) => {
+    Object.defineProperty(filter, "clientWidth", { value: width, configurable: true });
+    ctx.show({
+      detail: { schema: { lines: [...lines, line("score", "float32"), line("label", "string")] } },
+    });
+    return filter.getAttribute("placeholder");
+  };
+  assert.equal(room(500), "filter: score > 0.5 AND label LIKE '%a%'");
+  assert.equal(room(180), "filter: score > 0.5");
+  assert.equal(room(60), "filter");
 });
 
 test("a card of the index that was missing is offered", () => {
@@ -928,6 +953,7 @@ test("what is shown is said", () => {
   });
   assert.equal(said(), "1,234 pass");
   assert.equal(button(bar.element, "Cancel").hidden, true);
+  button(bar.element, "Explain").click();
   assert.match(bar.element.textContent, /reads a of 10 rows in 1 fragment ·/);
   assert.match(bar.element.textContent, /1,000 rows skipped/);
   now.order = { column: "a", ascending: true };

@@ -202,7 +202,16 @@ test("a schema and a version are shown, or why they cannot be", () => {
     shown(version.el),
     "+|Rows added|Append|main:3|then|Schema|3|id|int64|required{never null}|name|string|and 1 more",
   );
-  assert.equal(version.el.querySelector("details").hasAttribute("open"), true);
+  assert.equal(version.el.querySelector("details").hasAttribute("open"), false);
+  version.ctx.show({ detail: { ...detail, branch: null, version: 3 } });
+  assert.match(shown(version.el), /\|main:3\|−2 rows\|\[See the changed rows\]\|then/);
+  const moved = [];
+  version.ctx.range = { set: (range) => moved.push(range) };
+  button(version.el, "See the changed rows").click();
+  assert.deepEqual(moved, [{ a: null }]);
+  assert.deepEqual(version.ctx.went, [["changes", { level: "rows" }]]);
+  version.ctx.show({ detail: { ...detail, branch: null, version: 1 } });
+  assert.match(shown(version.el), /\|\+10 rows\|then/); // before the first there is nothing
   const message = (text) => {
     version.ctx.show({ detail: { ...detail, message: text } });
     return version.el.querySelector(".lnb-message");

@@ -122,3 +122,18 @@ def test_full_screen_leaves_nothing_blank(open_widget: OpenWidget, screenshot: S
     assert after is not None
     assert after["height"] != before["height"]
     screenshot(page)
+
+
+def test_details_lead_to_the_changed_rows_and_fold_the_schema(open_widget: OpenWidget) -> None:
+    page = open_widget(Explorer(small_dataset())).page
+    detail = page.locator(".lnb-detail")
+    expect(detail.locator(".lnb-changed")).to_contain_text("rows")
+    expect(detail.get_by_role("tree", name="schema")).to_be_hidden()
+    detail.get_by_text("Schema").click()
+    expect(detail.get_by_role("tree", name="schema")).to_be_visible()
+    page.get_by_role("option", name="main version 3").click()
+    expect(detail.get_by_role("tree", name="schema")).to_be_visible()  # as somebody left it
+    detail.get_by_role("button", name="See the changed rows").click()
+    changes = page.get_by_role("tab", name="Changes")
+    expect(changes).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("slider", name="A, the")).to_have_attribute("aria-valuetext", "main:2")

@@ -86,9 +86,9 @@ def test_brushes_become_the_filter_and_the_order_is_reported(
     brush(page, score.locator(".lnb-profile"), 0.52, 0.68)
     expect(box).to_have_value("score >= 0 AND score < 0.4")
     expect(status).to_contain_text(f"of {photos.count_rows('score >= 0 AND score < 0.4')}")
-    expect(rows.locator(".lnb-filter-plan")).to_contain_text(
-        "reads score of 400 rows in 4 fragment"
-    )
+    rows.get_by_role("button", name="Explain").click()
+    reads = rows.locator(".lnb-filter-reads")
+    expect(reads).to_contain_text("reads score of 400 rows in 4 fragment")
     label = rows.get_by_role("columnheader", name="label")
     brush(page, label.locator(".lnb-profile"), 0.05, 0.05)
     expect(box).to_have_value(BRUSHED)

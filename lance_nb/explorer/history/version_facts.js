@@ -46,8 +46,8 @@ export function versionFacts(detail, open, ...acts) {
     ),
     detail.message ? messageBlock(detail.message) : null,
     detail.description ? h("p.lnb-description", detail.description) : null,
-    h("p.lnb-when", h("time", detail.time), detail.time_ms ? ageOf(detail.time_ms) : null),
     ...acts,
+    h("p.lnb-when", h("time", detail.time), detail.time_ms ? ageOf(detail.time_ms) : null),
     h("dl.lnb-counts", detail.counts.map(entry)),
     section("schema", "Schema", count(columns), schemaTree(lines, hidden)),
     detail.properties.length

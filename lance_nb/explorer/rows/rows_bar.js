@@ -1,6 +1,17 @@
 // Above the grid: a filter with completion, how the rows are ordered, a finder of columns.
 
-import { button, choice, count, field, h, plural, setText, show } from "../js/dom.js";
+import {
+  button,
+  choice,
+  count,
+  field,
+  h,
+  onResize,
+  plural,
+  setAttribute,
+  setText,
+  show,
+} from "../js/dom.js";
 import { searchBox } from "../js/search_box.js";
 import { suggestions } from "../js/suggestions.js";
 
@@ -10,12 +21,16 @@ import { suggestions } from "../js/suggestions.js";
  *   rows/row_query.py
  */
 
+const LETTER = 7.3; // pixels of a letter in the box of the filter
+
 export class RowsBar {
   /** @typedef {{where: string, bars: [number, number] | null}} Brush */
   /** @type {{base: string, by: Map<string, Brush>}} by column, and what else is in the box */
   brushes = { base: "", by: new Map() };
   estimated = "";
   counted = "";
+  /** @type {string[]} */
+  examples = [];
   isBrushed = false; // a brush moves, and what passes it is estimated
   /** @type {string | null} */
   hurried = null; // what was in the finder when Enter came before its list did
@@ -38,7 +53,7 @@ export class RowsBar {
     this.brushed = brushed;
     this.box = field("filter of rows, SQL", {
       class: "lnb-input lnb-filter",
-      placeholder: "filter: id > 10 AND name LIKE 'a%'",
+      placeholder: "filter: SQL",
     });
     this.filterNote = h("span", { class: "lnb-filter-said", "aria-live": "polite" });
     this.clear = button("×", () => this.set(""), {
@@ -49,6 +64,9 @@ export class RowsBar {
     this.problem = h("div", { class: "lnb-filter-problem", role: "alert", hidden: true });
     this.lost = h("div", { class: "lnb-filter-lost", role: "status", hidden: true });
     this.plan = h("div", { class: "lnb-filter-plan", hidden: true });
+    this.readLine = h("div", { class: "lnb-filter-reads", hidden: true });
+    /** @type {Reads | null | undefined} */
+    this.reads = null;
     this.chips = h("span", { class: "lnb-brushes" });
     this.crossedWords = h("span", { class: "lnb-soft" });
     this.cross = h(
@@ -67,11 +85,20 @@ export class RowsBar {
       title: "show row id, row address, and the versions that created and last updated each row",
     });
     this.columns = button("Columns", choose, { title: "choose the columns that are shown (v)" });
+    this.explain = button("Explain", this.toggleReads, {
+      class: "lnb-link",
+      hidden: true,
+      "aria-expanded": "false",
+      title: "what a filter reads, and what it skips",
+    });
     this.stop = button("Cancel", cancel, { class: "lnb-link", hidden: true });
     this.search = searchBox({ criteria, changed });
-    ctx.onScreen(({ offers }) => {
+    ctx.onScreen(({ offers, detail }) => {
       this.search.element.hidden = !offers?.includes("search");
+      this.examples = detail?.schema ? filterExamples(detail.schema.lines) : [];
+      this.paintExample();
     });
+    ctx.onClose(onResize(this.box, this.paintExample));
     this.request = ctx.kernel.line();
     this.finder = suggestions(this.find, "columns", this.goTo);
     this.completion = suggestions(this.box, "columns for the filter", this.complete, this.typing);
@@ -106,6 +133,7 @@ export class RowsBar {
         this.search.element,
         h("span", { class: "lnb-filter-box" }, this.box, this.completion.list, this.clear),
         this.filterNote,
+        this.explain,
         this.stop,
         h("span", { class: "lnb-find-box" }, this.find, this.finder.list),
         this.columns,
@@ -115,8 +143,16 @@ export class RowsBar {
       this.lost,
       this.cross,
       this.plan,
+      this.readLine,
     );
   }
+
+  /** The longest example of a filter for which there is room. */
+  paintExample = () => {
+    const letters = this.box.clientWidth / LETTER - 2;
+    const example = this.examples.find((text) => text.length <= letters);
+    setAttribute(this.box, "placeholder", example ?? "filter");
+  };
 
   /** @param {string} text */
   set(text) {
@@ -203,6 +239,19 @@ export class RowsBar {
   toggle = () => {
     this.changed({ system: !this.criteria.system });
   };
+
+  toggleReads = () => {
+    const isShut = this.explain.getAttribute("aria-expanded") !== "true";
+    this.explain.setAttribute("aria-expanded", String(isShut));
+    this.paintReads();
+  };
+
+  paintReads() {
+    this.explain.hidden = !this.reads;
+    const isOpen = this.explain.getAttribute("aria-expanded") === "true";
+    this.readLine.textContent = this.reads && isOpen ? readWords(this.reads) : "";
+    this.readLine.hidden = !this.readLine.textContent;
+  }
 
   /** The name that is being typed where the caret stands. */
   typing = () => {
@@ -396,9 +445,10 @@ export class RowsBar {
       searched && this.search.tools(searched.columns),
       index && this.buildTools(index),
       back,
-      reads ? h("span", {}, readWords(reads)) : null,
     );
     this.plan.hidden = !this.plan.firstChild;
+    this.reads = reads;
+    this.paintReads();
   }
 
   /** Say what is wrong; what was shown stays. @param {Lnb.Failure} error */
@@ -419,6 +469,22 @@ export class RowsBar {
       still,
     );
   }
+}
+
+/**
+ * Examples of filters by columns of the dataset, the longest first.
+ * @param {Lnb.SchemaLine[]} lines
+ */
+export function filterExamples(lines) {
+  const columns = lines.filter(({ depth, name }) => !depth && /^[a-z_]\w{0,20}$/i.test(name));
+  const named = (/** @type {RegExp} */ type) => columns.find((column) => type.test(column.type));
+  const [real, text, whole] = [/^(float|double|decimal)/, /string/, /^u?int/].map(named);
+  const parts = [
+    real ? `${real.name} > 0.5` : whole && `${whole.name} > 10`,
+    text && `${text.name} LIKE '%a%'`,
+  ].filter(Boolean);
+  const examples = parts.length ? [parts.join(" AND "), ...parts] : [];
+  return examples.map((example) => `filter: ${example}`);
 }
 
 /** @param {Reads} reads */
