@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shlex
 import signal
 import sys
@@ -278,8 +279,14 @@ def lab(_context: MagicContext, args: Namespace) -> None:
     if len(targets) > 1:
         raise InvalidInputError(f"usage: {lab.synopsis(PROG)}")
     notebook = [str(_notebook_for(targets[0]))] if targets else []
-    # Also used in the printed address, for a machine without a browser.
-    notebook += [f"--LabApp.default_url=/lab/tree/{path}" for path in notebook]
+    if notebook:
+        [path] = notebook
+        # Our extension for JupyterLab runs its cell, see explorer/lab_extension.
+        run = {"path": path, "id": secrets.token_hex(8)}
+        settings = {"page_config_data": {"lanceNbRun": run}}
+        # The address is also printed, for a machine without a browser.
+        notebook.append(f"--LabApp.default_url=/lab/tree/{path}")
+        notebook.append(f"--ServerApp.tornado_settings={settings}")
     if (
         hasattr(os, "geteuid") and os.geteuid() == 0
     ):  # in a container; Jupyter refuses to start as root otherwise

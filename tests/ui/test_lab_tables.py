@@ -110,3 +110,27 @@ def test_a_folder_is_explored_from_the_menu_of_the_file_browser(
     assert (folder / "Untitled.ipynb").exists()
     assert notebook.problems == []
     notebook.close()
+
+
+# What `lance-nb lab` has its server write into the settings of the page.
+NAMED = """
+const find = Document.prototype.getElementById;
+Document.prototype.getElementById = function (id) {
+  const element = find.call(this, id);
+  if (id === "jupyter-config-data" && element && !element.dataset.named) {
+    const run = { path: "named.ipynb", id: "1" };
+    element.dataset.named = "yes";
+    element.textContent = JSON.stringify({ ...JSON.parse(element.textContent), lanceNbRun: run });
+  }
+  return element;
+};
+"""
+
+
+def test_the_notebook_that_the_command_opened_has_run_its_cell(
+    lab: LabServer, screenshot: Screenshot
+) -> None:
+    lab.write("named.ipynb", f"import lance_nb\nlance_nb.explore({str(lab.demo)!r})")
+    page = lab.notebook("named.ipynb", before=NAMED).page
+    expect(page.locator(".lnb-live .lnb-cell").first).not_to_be_empty()
+    screenshot(page)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -245,6 +246,10 @@ def test_lab_starts_on_the_notebook_also_for_root(
     monkeypatch.setattr(LabApp, "launch_instance", started.extend)
     assert main(["lab", uri, "--no-browser"]) == 0
     address = "--LabApp.default_url=/lab/tree/explore_photos.ipynb"
+    settings = started.pop(2).removeprefix("--ServerApp.tornado_settings=")
+    run = ast.literal_eval(settings)["page_config_data"]["lanceNbRun"]
+    assert run["path"] == "explore_photos.ipynb"  # our extension runs its cell
+    assert len(run["id"]) == 16
     assert started == ["explore_photos.ipynb", address, "--no-browser", *allowed]
 
 
@@ -270,7 +275,7 @@ def test_values_of_options_of_jupyterlab_may_be_words_of_their_own(
     monkeypatch.setattr(LabApp, "launch_instance", started.extend)
     assert main(["lab", *words, uri] if is_first else ["lab", uri, *words]) == 0
     assert started[0] == "explore_photos.ipynb"
-    assert started[2:] == passed_on
+    assert started[3:] == passed_on
 
 
 def test_values_of_options_may_follow_an_equals_sign(

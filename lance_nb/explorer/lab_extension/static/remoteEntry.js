@@ -52,7 +52,12 @@
     const file = await contents.newUntitled({ path: beside, type: "notebook" });
     const content = notebookOf(folder, await defaultKernel(app));
     await contents.save(file.path, { type: "notebook", format: "json", content });
-    const panel = await app.commands.execute("docmanager:open", { path: file.path });
+    await run(app, file.path);
+  }
+
+  /** Open a notebook and run its cells. @param {Lnb.Json} app @param {string} path */
+  async function run(app, path) {
+    const panel = await app.commands.execute("docmanager:open", { path });
     if (!panel?.sessionContext) return; // it opened in a window of its own
     await panel.revealed;
     await panel.sessionContext.ready;
@@ -86,8 +91,24 @@
     });
   }
 
+  /**
+   * Run the notebook that `lance-nb lab` opened: the server that it started names it in the
+   * settings of the page, which no notebook and no address can change. Once, also when the page is
+   * loaded again.
+   * @param {Lnb.Json} app
+   */
+  async function runNamed(app) {
+    const settings = document.getElementById("jupyter-config-data")?.textContent;
+    const { path, id } = JSON.parse(settings || "{}").lanceNbRun ?? {};
+    if (!path || sessionStorage.getItem(COMMAND) === id) return;
+    sessionStorage.setItem(COMMAND, id);
+    await app.restored;
+    await run(app, path);
+  }
+
   /** @param {Lnb.Json} app @param {Lnb.Json} browsers of files, null where there are none */
   function activate(app, browsers) {
+    runNamed(app);
     // Notebook 7 loads this extension, too, and has no place for a second view.
     if (app.name === "JupyterLab") {
       document.documentElement.dataset.lanceNbBeside = "";
