@@ -374,3 +374,19 @@ def test_fragments_of_which_no_row_is_left_take_no_id(stable: bool) -> None:
     main = lance_nb.dataset(main.uri)
     assert content(main) == START | {1: (10,), 30: (30,)}
     assert [one.fragment_id for one in main.get_fragments()] == [0, 1, 2, 3, 4]
+
+
+def test_rows_that_a_merge_writes_are_updated_at_its_version() -> None:
+    rows = pa.table({"id": range(4), "v": [0] * 4, "w": [0] * 4})
+    main = lance_nb.write_dataset(rows, "memory://merged-rows", enable_stable_row_ids=True)
+    dev = main.create_branch("dev")
+    dev.update({"v": "1"}, where="id = 1")
+    main.update({"w": "2"}, where="id < 2")
+
+    main.branches.merge("dev", resolve=["theirs"])
+
+    merged = lance_nb.dataset(main.uri)
+    columns = ["id", "v", "w", "_row_last_updated_at_version"]
+    assert sorted(map(tuple, (row.values() for row in merged.to_table(columns).to_pylist()))) == [
+        (0, 0, 2, 2), (1, 1, 2, merged.version), (2, 0, 0, 1), (3, 0, 0, 1)
+    ]  # fmt: skip

@@ -5,6 +5,8 @@ What every verb shares: how it commits, and what it starts from.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pyarrow as pa
 import pytest
 
@@ -16,6 +18,7 @@ from lance_nb.errors import (
     InvalidInputError,
     NotSupportedError,
 )
+from lance_nb.writing.committing import options_by_hand
 
 
 def test_config_is_set_removed_and_replaced(make, uri):
@@ -199,3 +202,8 @@ def test_a_merge_adds_a_column(make, uri):
     assert done.to_table()["double"].to_pylist() == list(range(0, 20, 2))
     assert done.schema.names == ["id", "name", "double"]
     assert isinstance(done.schema, pa.Schema)
+
+
+def test_a_limit_of_time_is_in_seconds_and_none_is_no_limit() -> None:
+    assert options_by_hand(timedelta(minutes=2)).timeout_s == 120
+    assert options_by_hand(None).timeout_s is None
