@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -41,3 +42,21 @@ def test_every_read_is_that_of_pylance(path: Path, read):
     expected = read(lance.dataset(path))
     assert read(lance_nb.dataset(path)).equals(expected)
     assert read(lance_nb.dataset(path)).equals(expected), "of files that are open"
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_columns_of_one_value_keep_their_own_nulls_and_value(tmp_path: Path, version: str) -> None:
+    lance = require_pylance()
+    nulls = np.random.default_rng(1).random((24, 64)) < 0.4
+    table = pa.table(
+        {f"number {i}": pa.array(np.full(64, i), mask=nulls[i]) for i in range(12)}
+        | {f"text {i}": [f"{i}" * 50] * 64 for i in range(12)}
+        | {f"some {i}": pa.array([f"{i}" * 50] * 64, mask=nulls[12 + i]) for i in range(12)}
+        | {f"null {i}": pa.nulls(64, pa.int32()) for i in range(6)}
+    )
+    lance.write_dataset(table, tmp_path / "d", data_storage_version=version)
+
+    ds = lance_nb.dataset(tmp_path / "d")
+    assert ds.to_table().equals(table)
+    assert ds.head(5).equals(table.slice(0, 5))
+    assert ds.take([3, 60, 7]).equals(table.take([3, 60, 7]))

@@ -567,20 +567,20 @@ function filterBar(asked = {}) {
   const ctx = fakeContext();
   const now = { filter: null, system: false, order: null, near: null, ...asked };
   const calls = [];
-  const found = [];
+  const shownColumns = [];
   const crossed = [];
   const bar = new RowsBar(ctx, {
     criteria: now,
     query: () => ({ filter: now.filter }),
-    changed: (wanted) => calls.push(wanted),
-    found: (at) => found.push(at),
+    changed: (change) => calls.push(change),
+    showColumn: (at) => shownColumns.push(at),
     cancel: () => calls.push("cancel"),
     brushed: (conditions, text) => crossed.push([text, conditions]),
   });
   document.body.append(bar.element);
   const [words, filter, find] = bar.element.querySelectorAll("input");
   const press = (element, key) => send(element, "keydown", { key });
-  return { ctx, bar, calls, found, crossed, words, filter, find, press, now };
+  return { ctx, bar, calls, shownColumns, crossed, words, filter, find, press, now };
 }
 
 test("words are searched for by Enter, cleared by Escape, in the chosen columns", () => {
@@ -891,20 +891,20 @@ test("names are completed in the filter, not within texts", () => {
 });
 
 test("columns are found, also when Enter is faster than the list", () => {
-  const { ctx, found, find, press } = filterBar();
+  const { ctx, shownColumns, find, press } = filterBar();
   focusOn(find);
   find.value = "pr";
   send(find, "input");
   assert.equal(ctx.kernel.last("rows.columns").args.text, "pr");
   press(find, "Enter");
   ctx.kernel.last("rows.columns").answer({ columns: [{ at: 4, name: "price", type: "x" }] });
-  assert.deepEqual(found, [4]);
+  assert.deepEqual(shownColumns, [4]);
   assert.equal(find.value, "");
   find.value = "other";
   send(find, "input");
   find.value = "another";
   ctx.kernel.last("rows.columns").answer({ columns: [{ at: 1, name: "other", type: "x" }] });
-  assert.deepEqual(found, [4]); // too late
+  assert.deepEqual(shownColumns, [4]); // too late
   const before = ctx.kernel.count("rows.columns");
   find.value = "";
   send(find, "input");
@@ -916,13 +916,13 @@ test("columns are found, also when Enter is faster than the list", () => {
 });
 
 test("lists are offered while something is typed", () => {
-  const { ctx, bar, found, find, filter } = filterBar();
+  const { ctx, bar, shownColumns, find, filter } = filterBar();
   focusOn(find);
   find.value = "pr";
   send(find, "input");
   const columns = [{ at: 4, name: "price", type: "x", sql: "price" }];
   ctx.kernel.last("rows.columns").answer({ columns });
-  assert.deepEqual(found, []); // no Enter
+  assert.deepEqual(shownColumns, []); // no Enter
   assert.deepEqual(texts(bar.element, ".lnb-find-box li b"), ["price"]);
   focusOn(filter);
   filter.value = "a = 'text";

@@ -22,7 +22,7 @@ export function markedText(text, places) {
 }
 
 /**
- * @param {{criteria: Lnb.Look, changed: (wanted: Partial<Lnb.Look>) => void}} rows
+ * @param {{criteria: Lnb.Look, changed: (change: Partial<Lnb.Look>) => void}} rows
  */
 export function searchBox({ criteria, changed }) {
   const input = field("search texts for words", {

@@ -6,7 +6,7 @@ import { gridPanes } from "./grid_actions.js";
 
 /**
  * @typedef {{columns: {raw: string, name: string, type: string, group: number | null}[],
- *   groups: string[], total: number}} Known see rows/column_choice.py
+ *   groups: string[], total: number}} ColumnListing see rows/column_choice.py
  */
 
 /** @returns {Lnb.ColumnChoice} */
@@ -222,7 +222,7 @@ export class ColumnChooser {
     return this.choose(withShown(this.choice, [raw], true), `${raw} is shown`);
   }
 
-  /** Read the columns of the version shown. @param {(known: Known, of: Lnb.Place) => void} done */
+  /** Read the columns of the version shown. @param {(listing: ColumnListing, of: Lnb.Place) => void} done */
   async read(done) {
     const of = this.ctx.place();
     try {

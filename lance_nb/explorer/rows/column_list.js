@@ -6,7 +6,7 @@ import { everyColumn, shortest, shownBy, withShown } from "./column_chooser.js";
 const LONGEST = 200; // columns listed at once
 
 /**
- * @typedef {import("./column_chooser.js").Known} Known
+ * @typedef {import("./column_chooser.js").ColumnListing} ColumnListing
  * @typedef {import("./column_chooser.js").ColumnChooser} ColumnChooser
  */
 
@@ -21,11 +21,11 @@ export class ColumnList {
   tools = h("p", {});
   lists = h("ul", { class: "lnb-column-list" });
 
-  /** @param {Lnb.Context} ctx @param {ColumnChooser} chooser @param {Known} known */
-  constructor(ctx, chooser, known) {
+  /** @param {Lnb.Context} ctx @param {ColumnChooser} chooser @param {ColumnListing} listing */
+  constructor(ctx, chooser, listing) {
     this.ctx = ctx;
     this.chooser = chooser;
-    this.known = known;
+    this.listing = listing;
     this.element = h(
       "div",
       { class: "lnb-column-chooser" },
@@ -37,9 +37,9 @@ export class ColumnList {
     this.paint();
   }
 
-  /** Columns of another version. @param {Known} known */
-  put(known) {
-    this.known = known;
+  /** Columns of another version. @param {ColumnListing} listing */
+  put(listing) {
+    this.listing = listing;
     this.repaint();
   }
 
@@ -58,7 +58,7 @@ export class ColumnList {
   }
 
   paint() {
-    const { columns, groups, total } = this.known;
+    const { columns, groups, total } = this.listing;
     const { chooser } = this;
     const query = this.find.value.trim().toLowerCase();
     const matches = columns.filter(({ name }) => name.toLowerCase().includes(query));
@@ -110,7 +110,7 @@ export class ColumnList {
     const shown = this.numShown(names);
     const change = () => {
       const visible = shown < names.length;
-      const all = this.known.columns.map(({ raw }) => raw);
+      const all = this.listing.columns.map(({ raw }) => raw);
       const next = shortest(withShown(this.chooser.choice, names, visible), all);
       if (all.some(shownBy(next)))
         return this.chooser.choose(next, `${label} ${visible ? "shown" : "hidden"}`);
@@ -123,7 +123,7 @@ export class ColumnList {
     return h("label", {}, input, h("span", {}, label), more);
   }
 
-  /** @param {Known["columns"][number]} column */
+  /** @param {ColumnListing["columns"][number]} column */
   line(column) {
     const { raw, name, type } = column;
     const pinned = this.chooser.pinned().includes(raw);
@@ -135,7 +135,7 @@ export class ColumnList {
     return h("li", {}, this.box(name, [raw], h("small", {}, type)), toggle);
   }
 
-  /** @param {Known["columns"]} columns */
+  /** @param {ColumnListing["columns"]} columns */
   lines(columns) {
     const numHidden = columns.length - LONGEST;
     return [
@@ -148,7 +148,7 @@ export class ColumnList {
 
   /** @param {string} title @param {number} index */
   group(title, index) {
-    const members = this.known.columns.filter(({ group }) => group === index);
+    const members = this.listing.columns.filter(({ group }) => group === index);
     const names = members.map(({ raw }) => raw);
     const isOpen = this.unfolded.has(title);
     const toggle = () => {

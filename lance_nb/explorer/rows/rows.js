@@ -80,7 +80,7 @@ class RowsView {
       query: () => ctx.rows.query,
       changed: ctx.rows.look,
       cancel: ctx.rows.cancel,
-      found: (at, raw) => (at === null ? this.chooser.reveal(raw) : moveTo(state.row, at)),
+      showColumn: (at, raw) => (at === null ? this.chooser.reveal(raw) : moveTo(state.row, at)),
       choose: () => this.chooser.open(),
       brushed: (conditions, text) => this.profiles.brush(this.withSearch(conditions), text),
     });

@@ -38,18 +38,18 @@ export class RowsBar {
   /**
    * @param {Lnb.Context} ctx
    * @param {{criteria: Lnb.Look, query: () => Lnb.Args,
-   *   changed: (wanted: Partial<Lnb.Look>) => void,
-   *   found: (at: number | null, raw: string) => void, choose: () => void, cancel: () => void,
+   *   changed: (change: Partial<Lnb.Look>) => void,
+   *   showColumn: (at: number | null, raw: string) => void, choose: () => void, cancel: () => void,
    *   brushed: (conditions: import("./column_profiles.js").Conditions, filter: string) => void
    * }} grid
-   *   `found(null, raw)`: a column that is hidden; `brushed`: called before the rows are asked for
+   *   `showColumn(null, raw)`: a column that is hidden; `brushed`: called before the rows are asked for
    */
-  constructor(ctx, { criteria, query, changed, found, choose, cancel, brushed }) {
+  constructor(ctx, { criteria, query, changed, showColumn, choose, cancel, brushed }) {
     this.ctx = ctx;
     this.criteria = criteria;
     this.query = query;
     this.changed = changed;
-    this.found = found;
+    this.showColumn = showColumn;
     this.brushed = brushed;
     this.box = field("filter of rows, SQL", {
       class: "lnb-input lnb-filter",
@@ -274,7 +274,7 @@ export class RowsBar {
   goTo = (line) => {
     this.find.value = "";
     this.hurried = null;
-    this.found(line.at, line.raw);
+    this.showColumn(line.at, line.raw);
   };
 
   /** @param {Suggestions} list @param {Lnb.Json[]} columns */
