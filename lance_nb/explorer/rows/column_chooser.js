@@ -222,7 +222,10 @@ export class ColumnChooser {
     return this.choose(withShown(this.choice, [raw], true), `${raw} is shown`);
   }
 
-  /** Read the columns of the version shown. @param {(listing: ColumnListing, of: Lnb.Place) => void} done */
+  /**
+   * Read the columns of the version shown.
+   * @param {(listing: ColumnListing, of: Lnb.Place) => void} done
+   */
   async read(done) {
     const of = this.ctx.place();
     try {

@@ -42,7 +42,8 @@ export class RowsBar {
    *   showColumn: (at: number | null, raw: string) => void, choose: () => void, cancel: () => void,
    *   brushed: (conditions: import("./column_profiles.js").Conditions, filter: string) => void
    * }} grid
-   *   `showColumn(null, raw)`: a column that is hidden; `brushed`: called before the rows are asked for
+   *   `showColumn(null, raw)`: a column that is hidden; `brushed`: called before the rows are
+   *   asked for
    */
   constructor(ctx, { criteria, query, changed, showColumn, choose, cancel, brushed }) {
     this.ctx = ctx;
